@@ -1,0 +1,53 @@
+"""Limbeck: differentially private synthetic sets.
+
+The public names. They are loaded when first used, because PyTorch takes a second to import.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limbeck.certificate import verify
+    from limbeck.condense import make_plan
+    from limbeck.data import open_source
+    from limbeck.errors import LimbeckError
+    from limbeck.estimator import Condenser
+    from limbeck.plan import Plan
+    from limbeck.schema import Column, Schema
+    from limbeck.vault.ledger import Ledger
+    from limbeck.vault.local import LocalVault
+
+_HOMES = {
+    "Column": "limbeck.schema",
+    "Condenser": "limbeck.estimator",
+    "Ledger": "limbeck.vault.ledger",
+    "LimbeckError": "limbeck.errors",
+    "LocalVault": "limbeck.vault.local",
+    "Plan": "limbeck.plan",
+    "Schema": "limbeck.schema",
+    "make_plan": "limbeck.condense",
+    "open_source": "limbeck.data",
+    "verify": "limbeck.certificate",
+}
+
+__all__ = [
+    "Column",
+    "Condenser",
+    "Ledger",
+    "LimbeckError",
+    "LocalVault",
+    "Plan",
+    "Schema",
+    "make_plan",
+    "open_source",
+    "verify",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'limbeck' has no attribute {name!r}")

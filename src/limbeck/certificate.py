@@ -1,0 +1,194 @@
+"""The certificate of a release: what was spent, stated so that anybody can compute it again.
+
+It is JSON. `verify` recomputes epsilon from the queries that the certificate itself lists, compares every file with its hash,
+refuses files that are not listed, and checks an Ed25519 signature over everything else in the certificate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from limbeck.accounting import price
+from limbeck.errors import BadInput, LedgerFault, NotAuthentic, NotReleasable
+from limbeck.plan import Plan
+from limbeck.queries import finite_or_word, number_from, query_from_dict
+from limbeck.schema import Schema
+from limbeck.vault.noise import Randomness
+
+FORMAT = 1
+NAME = "certificate.json"
+PACKAGES = ("limbeck", "torch", "numpy", "scipy", "dp-accounting", "cryptography")
+
+
+def certify(
+    *,
+    plan: Plan,
+    schema: Schema,
+    drawn: Mapping[str, int],
+    randomness: Randomness,
+    records: int,
+    files: Mapping[str, str],
+) -> dict[str, Any]:
+    """State what was spent. All of it is public.
+
+    Guarantee: epsilon is the price of the plan's queries, whole, whether all of them were asked or not.
+    """
+    cost = price(plan.queries, plan.price.delta)
+    return {
+        "format": FORMAT,
+        "dataset": plan.dataset,
+        "method": plan.method,
+        "settings": plan.settings,
+        "private": plan.is_private,
+        "releasable": plan.is_private and randomness.releasable,
+        "epsilon": finite_or_word(cost.epsilon),
+        "delta": cost.delta,
+        "adjacency": schema.adjacency,
+        "unit": schema.unit,
+        "queries": [query.to_dict() for query in plan.queries],
+        "drawn": dict(drawn),
+        "accounting": cost.to_dict(),
+        "generator": randomness.mode,
+        "public_assumptions": schema.to_dict(),
+        "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "records": records,
+        "files": dict(files),
+    }
+
+
+def sign(certificate: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return {
+        **certificate,
+        "signature": {
+            "algorithm": "ed25519",
+            "public_key": public.hex(),
+            "value": key.sign(_canonical(certificate)).hex(),
+        },
+    }
+
+
+def signing_key(path: Path) -> Ed25519PrivateKey:
+    """The owner's key, beside the ledger; made at the first release, readable by the owner alone."""
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            raw = Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+            handle = os.open(path.with_suffix(".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(raw)
+            path.with_suffix(".new").replace(path)
+        return Ed25519PrivateKey.from_private_bytes(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise LedgerFault(f"The signing key {path} cannot be used: {error}.") from None
+
+
+def file_hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read(release: Path) -> dict[str, Any]:
+    """Read a release's certificate; anything but a well-formed one is an error."""
+    path = release / NAME
+    try:
+        certificate = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotAuthentic(f"There is no release in {release}: it has no {NAME}.") from None
+    except (OSError, ValueError):
+        raise NotAuthentic(f"{path} cannot be read as JSON.") from None
+    if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
+        raise NotAuthentic(f"{path} is not a certificate of format {FORMAT}.")
+    return certificate
+
+
+def verify(release: Path, expected_key: str | None = None) -> dict[str, Any]:
+    """Check a release against its own certificate and return the certificate.
+
+    Guarantee: returns only if epsilon follows from the listed queries, every listed file is unchanged, nothing else is in
+    the folder, and the certificate is as it was signed (by `expected_key`, where given).
+    """
+    certificate = read(release)
+    try:
+        _check_signature(certificate, expected_key)
+        _check_epsilon(certificate)
+        _check_files(release, certificate["files"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise NotAuthentic(f"The certificate of {release} does not have the right form ({error}).") from None
+    except BadInput as error:
+        raise NotAuthentic(f"The certificate of {release} cannot be checked: {error.message}") from None
+    return certificate
+
+
+def require_releasable(certificate: Mapping[str, Any]) -> None:
+    """Say no to sharing what is intact but promises nothing."""
+    if not certificate["private"]:
+        raise NotReleasable("The release is intact but NOT PRIVATE (epsilon: infinity). Never share it.")
+    if not certificate["releasable"]:
+        raise NotReleasable(
+            f"The release is intact but its noise is not secret ({certificate['generator']}). Never share it."
+        )
+
+
+def _canonical(certificate: Mapping[str, Any]) -> bytes:
+    body = {key: value for key, value in certificate.items() if key != "signature"}
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _check_signature(certificate: dict[str, Any], expected_key: str | None) -> None:
+    signature = certificate["signature"]
+    if expected_key is not None and signature["public_key"] != expected_key.lower():
+        raise NotAuthentic(f"The certificate was signed by {signature['public_key']}, not by {expected_key}.")
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature["public_key"]))
+        key.verify(bytes.fromhex(signature["value"]), _canonical(certificate))
+    except (InvalidSignature, ValueError):
+        raise NotAuthentic("The certificate was changed after it was signed: its signature does not fit.") from None
+
+
+def _check_epsilon(certificate: dict[str, Any]) -> None:
+    queries = [query_from_dict(values) for values in certificate["queries"]]
+    cost = price(queries, certificate["delta"])
+    stated = number_from(certificate["epsilon"])
+    # Another version of the accountants may differ in the last digits.
+    if cost.epsilon != stated and not cost.epsilon * (1 - 1e-4) <= stated <= cost.epsilon * 1.01:
+        raise NotAuthentic(f"The certificate states epsilon={stated:g}, its queries cost {cost.epsilon:g}.")
+    if certificate["private"] != math.isfinite(stated):
+        raise NotAuthentic("The certificate's word 'private' does not fit its epsilon.")
+    for query in queries:
+        if certificate["drawn"].get(query.label, 0) > query.count:
+            raise NotAuthentic(f"More answers of '{query.label}' were drawn than the {query.count} that were paid for.")
+
+
+def _check_files(release: Path, files: Mapping[str, str]) -> None:
+    present = {path.relative_to(release).as_posix() for path in release.rglob("*") if not path.is_dir()} - {NAME}
+    for name in sorted(present - set(files)):
+        raise NotAuthentic(f"{name} is in the release but not on its certificate.")
+    for name, stated in files.items():
+        if name not in present:
+            raise NotAuthentic(f"{name} is on the certificate but missing from the release.")
+        if file_hash(release / name) != stated:
+            raise NotAuthentic(f"{name} was changed: its hash is not the one on the certificate.")
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+__all__ = ["NAME", "certify", "file_hash", "read", "require_releasable", "sign", "signing_key", "verify"]

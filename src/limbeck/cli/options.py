@@ -1,0 +1,58 @@
+"""Options that several commands share, with the help that each shows."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from limbeck.errors import BadInput
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+LedgerPath = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="The ledger file. Default: $LIMBECK_LEDGER, else the user's data folder."),
+]
+Data = Annotated[str, typer.Argument(help="A named set (see 'limbeck data list') or a path.")]
+SchemaPath = Annotated[
+    Path | None, typer.Option("--schema", help="Schema file (TOML) of a path; see 'limbeck schema draft'.")
+]
+Label = Annotated[str | None, typer.Option("--label", help="The label column of a CSV file.")]
+Root = Annotated[Path | None, typer.Option("--root", help="A folder that holds the named sets.")]
+MethodName = Annotated[str, typer.Option("--method", help="See 'limbeck methods'.")]
+Epsilon = Annotated[
+    str | None,
+    typer.Option("--epsilon", help="The privacy budget of this run; 'inf' for methods that are not private."),
+]
+Delta = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta)-differential privacy; below 1/N.")]
+PerClass = Annotated[int | None, typer.Option("--per-class", help="Synthetic records per class.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A setting of the method, key=value; may be repeated.")]
+
+
+def epsilon_value(text: str | None) -> float | None:
+    """A positive number, or infinity in words; anything else is refused by name."""
+    if text is None:
+        return None
+    if text.lower() in ("inf", "infinity"):
+        return math.inf
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadInput(f"epsilon must be a positive number or 'inf', got --epsilon {text}.") from None
+    if not value > 0 or math.isinf(value):
+        raise BadInput(f"epsilon must be a positive number, got --epsilon {text}.")
+    return value
+
+
+def settings_from(pairs: list[str] | None, per_class: int | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise BadInput(f"--set takes key=value, got '{pair}'.", "limbeck methods")
+        settings[key.strip()] = value.strip()
+    if per_class is not None:
+        settings["per_class"] = per_class
+    return settings

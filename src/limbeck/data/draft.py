@@ -1,0 +1,125 @@
+"""A first schema for data that has none, as TOML text for the owner to check.
+
+Whatever was read off the records is listed under `unconfirmed`, and no plan is made from the schema while an entry is
+left there: the owner, not this tool, decides what is public.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from limbeck.data.named import ALL_FAMILIES
+from limbeck.data.rounding import round_count
+from limbeck.data.survey import Survey, survey
+from limbeck.errors import BadInput, DataNotFound
+from limbeck.schema import Column, Schema
+
+
+def draft(path: Path, label: str | None = None) -> str:
+    """The TOML text of a schema. Reads the records; the text stays with the owner until it is checked."""
+    path = Path(path)
+    if not path.exists():
+        raise DataNotFound(f"There is no file or folder {path}.")
+    text = "\n".join(_lines(path, survey(path, label))) + "\n"
+    Schema.from_dict(tomllib.loads(text))  # a draft that cannot be read back says so now, not in the next command
+    return text
+
+
+def _text(value: str) -> str:
+    """A TOML string; JSON escapes all that TOML wants escaped but the delete character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(values: Sequence[str]) -> str:
+    line = "[" + ", ".join(_text(value) for value in values) + "]"
+    return line if len(line) <= 100 else "[\n" + "".join(f"    {_text(value)},\n" for value in values) + "]"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def _lines(path: Path, found: Survey) -> list[str]:
+    if len(found.sizes) < 2:
+        raise BadInput(f"{path} has {len(found.sizes)} class; a labelled set needs at least 2.")
+    total = sum(found.sizes.values())
+    lines = [
+        "# Draft of a schema: what may be publicly known about the data. Read off the records; check every entry",
+        "# named under 'unconfirmed', change it to what is public anyway, and take its name off that list.",
+        "# An entry that is only known from the records is not public: give a wider range, a rounder number.",
+        f"unconfirmed = {_list(_unconfirmed(found))}",
+        "",
+        "# The name stands for the data in the privacy ledger: one name, one budget.",
+        f"name = {_text(_name(path))}",
+        "",
+        "# One class per label. Is the list public, also the rare ones?",
+        f"classes = {_list(list(found.sizes))}",
+        f"label = {_text(found.label)}",
+        "",
+        "# About how many records there are, rounded; rates and the limit on delta are taken from it.",
+        f"records = {round_count(total)}",
+        "",
+        *_form(found),
+        "",
+        "# Class sizes, only if they are public; without them a method buys the counts from its budget.",
+        f"# class_sizes = [{', '.join(str(size) for size in found.sizes.values())}]",
+    ]
+    for name in found.left_out:
+        comment = name.encode("unicode_escape").decode()
+        lines += ["", f"# Left out: column {comment} looks like an identifier or free text. Add it if it is wanted."]
+    for column in found.columns:
+        lines += ["", *_column_lines(column)]
+    return lines
+
+
+def _name(path: Path) -> str:
+    """The name of the file or folder; a file that is only called train takes the name of its folder."""
+    path = path.resolve()
+    name = path.name.split(".")[0]
+    return (path.parent.name if name in ("", "train", "test", "data") else name) or "data"
+
+
+def _unconfirmed(found: Survey) -> list[str]:
+    if found.columns:
+        return ["classes", "records", *(f"columns.{column.name}" for column in found.columns)]
+    return ["classes", "records", "shape", "low", "high"]
+
+
+def _form(found: Survey) -> list[str]:
+    shape = f"shape = [{', '.join(str(side) for side in found.shape)}]"
+    bounds = [f"low = {_number(found.low)}", f"high = {_number(found.high)}"]
+    if found.columns:
+        note = "# Numbers per encoded row (one per numeric column, one per category); they lie in [-1, 1]."
+        return [note, shape, *bounds, "augmentation = []"]
+    if len(found.shape) == 1:
+        note = "# Numbers per record, and the range that all values lie in; values outside are clamped."
+        return [note, shape, *bounds, "augmentation = []"]
+    return [
+        "# Channels, height, width; and the range that all values lie in (0 to 255 for ordinary images).",
+        shape,
+        *bounds,
+        "",
+        "# Changes of an image that keep its class. Take out flip where a mirrored image means something else.",
+        f"augmentation = {_list(ALL_FAMILIES)}",
+    ]
+
+
+def _column_lines(column: Column) -> list[str]:
+    head = ["[[columns]]", f"name = {_text(column.name)}"]
+    if column.numeric:
+        assert column.low is not None and column.high is not None
+        return [
+            *head,
+            "# A public range, rounded outwards; values outside are clamped.",
+            f"low = {_number(column.low)}",
+            f"high = {_number(column.high)}",
+            f"integer = {'true' if column.integer else 'false'}",
+        ]
+    return [
+        *head,
+        "# All values that are publicly known to be possible; others are read as none of them.",
+        f"categories = {_list(column.categories)}",
+    ]

@@ -1,0 +1,35 @@
+"""A folder with one sub-folder of images per class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from limbeck.data import images
+from limbeck.data.records import Records
+from limbeck.errors import DataUnreadable
+from limbeck.schema import Schema
+
+
+def class_folders(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def image_files(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in images.SUFFIXES and entry.is_file())
+
+
+def read(folder: Path, schema: Schema) -> Records:
+    index = {name: place for place, name in enumerate(schema.classes)}
+    files: list[tuple[Path, int]] = []
+    for sub in class_folders(folder):
+        if sub.name not in index:
+            raise DataUnreadable(f"The folder {sub} is not named like a class of the schema of '{schema.name}'.")
+        files += [(file, index[sub.name]) for file in image_files(sub)]
+    if not files:
+        raise DataUnreadable(f"{folder} holds no image; expected one sub-folder of images per class.")
+    x = np.empty((len(files), *schema.shape), dtype=images.raw_dtype(schema))
+    for place, (file, _) in enumerate(files):
+        x[place] = images.decode(file, schema, str(file))
+    return Records(x, np.array([label for _, label in files], dtype=np.int64))

@@ -1,0 +1,67 @@
+"""One image: PNG, JPEG and the other formats that Pillow decodes, to and from (channels, height, width)."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from limbeck.data.records import Array
+from limbeck.errors import BadInput, DataUnreadable
+from limbeck.schema import Schema
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+DEEP_MODES = ("I", "F")
+
+
+def raw_dtype(schema: Schema) -> type[np.uint8] | type[np.float32]:
+    """Eight bits hold the range of nearly all image sets; deeper ones (16-bit scans) need floats."""
+    return np.uint8 if schema.low >= 0 and schema.high <= 255 else np.float32
+
+
+def decode(image: bytes | Path, schema: Schema, where: str) -> Array:
+    """The raw values of one image, of exactly the schema's size."""
+    channels, height, width = schema.shape
+    try:
+        with Image.open(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
+            # The size stands in the header: a wrong (or a maliciously huge) picture is refused before it is unpacked.
+            if picture.size != (width, height):
+                raise DataUnreadable(
+                    f"{where} is {picture.size[0]} x {picture.size[1]} pixels, but the schema says {width} x {height}."
+                )
+            return _values(picture, channels, schema, where)
+    except DataUnreadable:
+        raise
+    except Exception as error:  # Pillow's decoders raise a dozen unrelated types on a damaged file
+        raise DataUnreadable(f"{where} is not a readable image ({type(error).__name__}).") from None
+
+
+def _values(picture: Image.Image, channels: int, schema: Schema, where: str) -> Array:
+    if picture.mode.startswith(DEEP_MODES):
+        if channels != 1 or raw_dtype(schema) is np.uint8:
+            raise DataUnreadable(
+                f"{where} has more than 8 bits per pixel, but the schema's range is {schema.low:g}..{schema.high:g}."
+            )
+        return np.asarray(picture, dtype=np.float32)[None]
+    if channels not in MODES:
+        raise DataUnreadable(f"{where} cannot be read as {channels} channels; an image file has 1 to 4.")
+    if picture.mode != MODES[channels]:
+        picture = picture.convert(MODES[channels])
+    pixels = np.asarray(picture, dtype=raw_dtype(schema))
+    return pixels[None] if channels == 1 else np.moveaxis(pixels, -1, 0)
+
+
+def encode_png(values: Array) -> bytes:
+    """PNG bytes of one image with values in [-1, 1]; the same values give the same bytes."""
+    channels = values.shape[0]
+    if channels not in MODES:
+        raise BadInput(f"A PNG image has 1 to 4 channels, this set has {channels}; write it as .npz.")
+    finite = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=-1.0)
+    pixels = np.rint((np.clip(finite, -1, 1) + 1) * 127.5).astype(np.uint8)
+    pixels = pixels[0] if channels == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, -1))
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG", optimize=False, compress_level=6)
+    return buffer.getvalue()

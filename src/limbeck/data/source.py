@@ -1,0 +1,157 @@
+"""A data source: a public schema, and the promise to load the private records when the vault asks for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from limbeck.data import arrays, fetch, folder, idx, parquet, table
+from limbeck.data.named import NAMED, SPLITS, named_set
+from limbeck.data.records import Records
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.schema import Schema
+
+__all__ = ["DataSource", "Records", "layout", "open_source"]
+
+Reader = Callable[[Schema], Records]
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Guarantee: constructing a source reads no record; `load` does, and the vault calls it once the plan is booked."""
+
+    schema: Schema
+    where: str
+    reader: Reader = dataclasses.field(repr=False)
+
+    def load(self) -> Records:
+        try:
+            return self.reader(self.schema)
+        except OSError as error:
+            raise DataUnreadable(f"{self.where} cannot be read: {error.strerror or error}.") from None
+
+
+def open_source(
+    spec: str,
+    *,
+    split: str = "train",
+    schema_path: Path | None = None,
+    label: str | None = None,
+    root: Path | None = None,
+) -> DataSource:
+    """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file)."""
+    base, chosen = _split_suffix(spec)
+    split = chosen or split
+    if split not in SPLITS:
+        raise BadInput(f"split must be one of {', '.join(SPLITS)}, got '{split}'.")
+    if base in NAMED:
+        if schema_path is not None:
+            raise BadInput(f"The named set '{base}' has a built-in schema; open its files by path to use another one.")
+        return _open_named(base, split, root)
+    path = Path(base).expanduser()
+    if not path.exists():
+        raise DataNotFound(f"'{spec}' is neither a named set ({', '.join(NAMED)}) nor a path.", "limbeck data list")
+    try:
+        read, has_splits = layout(path, split)
+    except OSError as error:
+        raise DataUnreadable(f"{path} cannot be read: {error.strerror or error}.") from None
+    if chosen and not has_splits:
+        raise BadInput(f"{path} has no train and test split, so ':{chosen}' cannot be chosen; leave it out.")
+    return DataSource(_schema_for(path, schema_path, label), f"{path}:{split}" if has_splits else str(path), read)
+
+
+def _split_suffix(spec: str) -> tuple[str, str | None]:
+    base, colon, suffix = spec.rpartition(":")
+    return (base, suffix) if colon and suffix in SPLITS else (spec, None)
+
+
+def _schema_for(path: Path, schema_path: Path | None, label: str | None) -> Schema:
+    places = [schema_path] if schema_path else [Path(f"{path}.limbeck.toml"), path / "limbeck.toml"]
+    found = next((place for place in places if schema_path or place.is_file()), None)
+    if found is None:
+        extra = f" --label {label or 'COLUMN'}" if path.suffix.lower() == ".csv" else ""
+        raise BadInput(
+            f"{path} has no schema, which says what is public about it; draft one, check it, then pass it by --schema.",
+            f"limbeck schema draft {path}{extra} --out {path}.limbeck.toml",
+        )
+    schema = Schema.read(found)
+    return dataclasses.replace(schema, label=label) if label else schema
+
+
+def layout(path: Path, split: str) -> tuple[Reader, bool]:
+    """The reader of a path, and whether the path has splits. Looks at file names only."""
+    if path.is_dir():
+        return _folder_layout(path, split)
+    suffix = path.suffix.lower()
+    if idx.is_labels(path):
+        raise BadInput(f"{path} holds labels; give the images file beside it.")
+    if idx.is_images(path):
+        return lambda schema: idx.read(path, schema), False
+    readers = {".npz": arrays.read, ".parquet": parquet.read, ".csv": table.read}
+    if suffix not in readers:
+        raise BadInput(
+            f"{path} is of no known kind; known are a folder with one sub-folder of images per class, "
+            f".npz, .parquet, .csv and IDX files."
+        )
+    return lambda schema: readers[suffix](path, schema), False
+
+
+def _folder_layout(path: Path, split: str) -> tuple[Reader, bool]:
+    names = {entry.name for entry in path.iterdir()}
+    for suffix in (".parquet", ".csv", ".npz"):
+        if any(f"{each}{suffix}" in names for each in SPLITS):
+            file = path / f"{split}{suffix}"
+            if not file.is_file():
+                raise DataNotFound(f"{path} has no {file.name}, so it has no {split} split.")
+            return layout(file, split)[0], True
+    if any(idx.is_images(path / name) for name in names):
+        images = idx.images_in(path, split)
+        if images is None:
+            raise DataNotFound(f"{path} has no IDX images file of the {split} split.")
+        return lambda schema: idx.read(images, schema), True
+    if "train" in names and (path / "train").is_dir():
+        if not (path / split).is_dir():
+            raise DataNotFound(f"{path} has no folder {split}/, so it has no {split} split.")
+        return lambda schema: folder.read(path / split, schema), True
+    return lambda schema: folder.read(path, schema), False
+
+
+def _open_named(name: str, split: str, root: Path | None) -> DataSource:
+    entry = named_set(name)
+    place = fetch.locate(name, root)
+
+    def read(schema: Schema) -> Records:
+        if entry.storage == "digits":
+            return _digits(split)
+        fetch.verify(name, place, split)
+        records = _read_named(entry.storage, place, split, schema)
+        if len(records) != entry.size_of(split):
+            raise DataUnreadable(
+                f"{place} holds {len(records)} {split} records of '{name}', not {entry.size_of(split)}."
+            )
+        return records
+
+    return DataSource(entry.schema_of(split), f"{name}:{split}", read)
+
+
+def _read_named(storage: str, place: Path, split: str, schema: Schema) -> Records:
+    if storage == "cifar10":
+        return parquet.read(place / f"{split}.parquet", schema)
+    if storage == "adult":
+        return table.read(place / f"{split}.csv", schema)
+    images = idx.images_in(place, split)
+    if images is None:
+        raise DataNotFound(f"{place} has no IDX images file of the {split} split.")
+    return idx.read(images, schema)
+
+
+def _digits(split: str) -> Records:
+    from sklearn.datasets import load_digits  # imported late: it takes a second, and only this set needs it
+
+    x, y = load_digits(return_X_y=True)
+    chosen = (np.arange(len(y)) % 5 == 0) == (split == "test")
+    return Records(x[chosen].reshape(-1, 1, 8, 8).astype(np.uint8), y[chosen].astype(np.int64))

@@ -1,0 +1,55 @@
+"""The newcomer's path: condense the embedded digits at epsilon 1, evaluate the set, show it. No download, two minutes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from limbeck.condense import Request, condense, plan_for
+from limbeck.data.writer import write_atomic
+from limbeck.errors import RunConflict
+from limbeck.evaluate.release import evaluate_release
+from limbeck.progress import Reporter
+from limbeck.queries import finite_or_word
+from limbeck.release import as_json, read_release
+from limbeck.report.page import report_page
+
+DATA, METHOD, EPSILON, DELTA = "digits", "ndpdc", 1.0, 1e-5
+SETTINGS = {"per_class": 20, "I": 300, "L": 100, "width": 64}
+MARK = "limbeck-demo.json"
+
+
+def run_demo(out: Path, reporter: Reporter) -> dict[str, Any]:
+    """Make everything anew in `out`. The demonstration has a ledger of its own: its data is public, its budget a show."""
+    if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
+        raise RunConflict(f"{out} exists and is no earlier demonstration; choose another folder with --out.")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    write_atomic(out / MARK, as_json({"demo": DATA}))
+    request = Request(data=DATA, ledger=str(out / "ledger" / "ledger.sqlite"))
+    (out / "ledger").mkdir()
+    plan, source = plan_for(request, METHOD, SETTINGS, EPSILON, DELTA)
+    reporter.say(
+        f"condensing {source.schema.records} handwritten digits to {SETTINGS['per_class']} per class at epsilon {EPSILON:g}"
+    )
+    outcome = condense(request, plan, source, out / "release", reporter)
+    reporter.say("training networks on the synthetic set alone, scoring them on real digits")
+    test = Request(data=DATA).source("test")
+    scores = evaluate_release(outcome.release, test, None, None, 3, 0, "cpu", reporter)
+    write_atomic(out / "evaluation.json", as_json(scores))
+    release = read_release(outcome.release)
+    grid = outcome.release / "grid.png"
+    write_atomic(
+        out / "report.html", report_page(release.certificate, release.schema, grid.read_bytes(), scores).encode()
+    )
+    return {
+        "release": str(outcome.release),
+        "report": str(out / "report.html"),
+        "pictures": str(grid),
+        "epsilon": finite_or_word(plan.price.epsilon),
+        "delta": plan.price.delta,
+        "seconds": outcome.seconds,
+        "accuracy": scores["accuracy"],
+        "majority_rate": scores["majority_rate"],
+    }

@@ -1,0 +1,74 @@
+"""Every failure that Limbeck foresees, and the exit code that the command line gives it.
+
+    LimbeckError                 1
+     |- BadInput                 2   a value, an option or a file that cannot be right
+     |   `- BadSettings          2   a method's --set key=value
+     |- BudgetRefused            3   the ledger will not book the plan
+     |- DataNotFound             4   no such data set, file or folder
+     |- DataUnreadable           4   it is there, but it is not what it should be
+     |- LedgerFault              5   the ledger file is damaged, locked or on a full disk
+     |- NotAuthentic             6   a release that does not verify
+     |- NotReleasable            7   intact, but not private: never share it
+     |- RunConflict              8   a run folder that exists, or belongs to another configuration
+     |- OutputFault              9   the result could not be written
+     `- WallBreach              10   code outside the vault broke a rule; a defect of a method, nothing was released
+
+An error is a sentence for a data owner: what is wrong, with the value, and what to do next. It never holds a record.
+"""
+
+from __future__ import annotations
+
+
+class LimbeckError(Exception):
+    """Base of all foreseen failures."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, next_command: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_command = next_command
+
+
+class BadInput(LimbeckError):
+    exit_code = 2
+
+
+class BadSettings(BadInput):
+    pass
+
+
+class BudgetRefused(LimbeckError):
+    exit_code = 3
+
+
+class DataNotFound(LimbeckError):
+    exit_code = 4
+
+
+class DataUnreadable(LimbeckError):
+    exit_code = 4
+
+
+class LedgerFault(LimbeckError):
+    exit_code = 5
+
+
+class NotAuthentic(LimbeckError):
+    exit_code = 6
+
+
+class NotReleasable(LimbeckError):
+    exit_code = 7
+
+
+class RunConflict(LimbeckError):
+    exit_code = 8
+
+
+class OutputFault(LimbeckError):
+    exit_code = 9
+
+
+class WallBreach(LimbeckError):
+    exit_code = 10

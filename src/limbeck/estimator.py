@@ -1,0 +1,105 @@
+"""The Python way in: a condenser in scikit-learn manners."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limbeck.condense import Request, condense, make_plan
+from limbeck.data.records import Records, as_records
+from limbeck.errors import BadInput
+from limbeck.methods import method_named
+from limbeck.plan import Plan
+from limbeck.progress import Silent
+from limbeck.release import read_release
+from limbeck.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """Arrays in memory as a private source: nothing looks at them before the vault does."""
+
+    schema: Schema
+    x: Any
+    y: Any
+
+    def load(self) -> Records:
+        return as_records(np.asarray(self.x), np.asarray(self.y), self.schema, "X")
+
+
+class Condenser:
+    """Condense a labelled data set under differential privacy.
+
+    >>> condenser = Condenser(method="ldpdc", epsilon=1.0, delta=1e-5, per_class=10)
+    >>> condenser.fit(X, y, schema=schema)      # doctest: +SKIP
+    >>> condenser.X_, condenser.y_, condenser.certificate_      # doctest: +SKIP
+
+    The budget is booked in the ledger under the schema's name, like a run of the command line. After `fit`: `X_`, `y_`,
+    `certificate_`, `plan_`, `classes_`.
+    """
+
+    def __init__(
+        self,
+        method: str = "ndpdc",
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        per_class: int = 50,
+        settings: Mapping[str, Any] | None = None,
+        ledger: str | Path | None = None,
+        device: str = "cpu",
+        insecure_seed: int | None = None,
+    ) -> None:
+        self.method = method
+        self.epsilon = epsilon
+        self.delta = delta
+        self.per_class = per_class
+        self.settings = settings
+        self.ledger = ledger
+        self.device = device
+        self.insecure_seed = insecure_seed
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        names = ("method", "epsilon", "delta", "per_class", "settings", "ledger", "device", "insecure_seed")
+        return {name: getattr(self, name) for name in names}
+
+    def set_params(self, **parameters: Any) -> Self:
+        for name, value in parameters.items():
+            if name not in self.get_params():
+                raise BadInput(f"Condenser has no parameter '{name}'. Known are: {', '.join(self.get_params())}.")
+            setattr(self, name, value)
+        return self
+
+    def plan(self, schema: Schema) -> Plan:
+        """What `fit` will ask and cost. Reads no record, books nothing."""
+        method = method_named(self.method, {"per_class": self.per_class, **(self.settings or {})})
+        return make_plan(schema, method, self.epsilon, self.delta)
+
+    def fit(self, X: ArrayLike, y: ArrayLike, schema: Schema | None = None, out: str | Path | None = None) -> Self:
+        """Book the plan, ask the vault and make the set. `out` keeps the release folder; otherwise it is not kept."""
+        if schema is None:
+            raise BadInput(
+                "fit needs schema=Schema(...): shape, classes and value range must be public, not read off X."
+            )
+        plan = self.plan(schema)
+        request = Request(
+            data=schema.name,
+            ledger=None if self.ledger is None else str(self.ledger),
+            device=self.device,
+            insecure_seed=self.insecure_seed,
+        )
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "release" if out is None else Path(out)
+            condense(request, plan, ArraySource(schema, X, y), folder, Silent())
+            release = read_release(folder)
+        self.plan_ = plan
+        self.X_: NDArray[np.float32] = release.x
+        self.y_: NDArray[np.int64] = release.y
+        self.certificate_: dict[str, Any] = release.certificate
+        self.classes_ = np.array(schema.classes)
+        return self

@@ -1,0 +1,1 @@
+"""What a synthetic set is worth: accuracy of models trained on it."""

@@ -1,0 +1,125 @@
+"""What every method is: hyper-parameters as a frozen value, `queries` (what it will ask) and `run` (what it makes of it).
+
+A method imports the schema, the queries, the networks and `limbeck.vault.api`, nothing else; a test enforces it. It cannot
+reach a record, so it cannot make a privacy mistake, only a useless set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from limbeck.errors import BadSettings
+from limbeck.queries import ClippedSum, Query
+from limbeck.schema import Schema
+from limbeck.vault.api import Ask, OneHot
+
+# Relative to the noise of the method's own queries. Ten times as much still gives class sizes of thousands to a few per
+# cent and costs a twentieth of the budget.
+COUNT_NOISE = 10.0
+MOST_PER_CLASS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticSet:
+    """x: (records, *shape) in the schema's encoded range [-1, 1] (or near it); y: class indices."""
+
+    x: NDArray[np.float32]
+    y: NDArray[np.int64]
+
+
+class Logbook(Protocol):
+    """Keeps a long loop resumable and shows how far it is."""
+
+    def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
+        """0, 1, ... total - 1, or from the last checkpoint on, with the tensors of `state` restored in place.
+
+        Step i of the loop uses answer i of the query `answers`, which a checkpoint past i makes needless.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """Base of all methods: the fields that every one has."""
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    needs: ClassVar[str] = ""
+    private: ClassVar[bool] = True
+
+    per_class: int = 50
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.per_class <= MOST_PER_CLASS:
+            raise BadSettings(f"per_class must lie in 1 ... {MOST_PER_CLASS}, got per_class={self.per_class}.")
+        if not 0 <= self.seed < 2**31:
+            raise BadSettings(f"seed must lie in 0 ... 2^31 - 1, got seed={self.seed}.")
+
+    @property
+    def fixed_noise(self) -> float | None:
+        """The noise multiplier, if the user fixed it; None lets epsilon decide."""
+        return None
+
+    def check(self, schema: Schema) -> None:
+        """Refuse what makes no sense for this data set, in one sentence, before anything is planned."""
+        if self.per_class * len(schema.classes) > schema.records:
+            raise BadSettings(
+                f"per_class={self.per_class} with {len(schema.classes)} classes is a set of "
+                f"{self.per_class * len(schema.classes)} records, more than the {schema.records} of '{schema.name}' itself. "
+                f"Choose --per-class {max(schema.records // len(schema.classes), 1)} or less."
+            )
+
+    def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
+        raise NotImplementedError
+
+    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        raise NotImplementedError
+
+    def labels(self, schema: Schema) -> Tensor:
+        return torch.arange(len(schema.classes)).repeat_interleave(self.per_class)
+
+    def generator(self, *place: int | str) -> torch.Generator:
+        """A public generator for one place in the algorithm, so that a resumed run draws what it would have drawn."""
+        return torch.Generator().manual_seed(self.seed_at(*place))
+
+    def seed_at(self, *place: int | str) -> int:
+        digest = hashlib.sha256(repr((self.seed, *place)).encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
+
+
+def group_rates(schema: Schema, group: int) -> tuple[float, ...]:
+    """Sampling rates that draw `group` records of each class on average, from public sizes only."""
+    if schema.class_sizes is not None:
+        return tuple(min(1.0, group / size) for size in schema.class_sizes)
+    return (min(1.0, group * len(schema.classes) / schema.records),)
+
+
+def count_queries(schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
+    """Buy the class sizes where they are not public (rule 6)."""
+    if schema.class_sizes is not None:
+        return ()
+    return (
+        ClippedSum(
+            label="counts", map="one_hot", clip=1.0, noise_multiplier=COUNT_NOISE * noise_multiplier, by_class=False
+        ),
+    )
+
+
+def expected_groups(schema: Schema, group: int, ask: Ask) -> Tensor:
+    """How many records of each class a sample holds on average: rate x (public or bought) class size."""
+    rates = torch.tensor(group_rates(schema, group))
+    if schema.class_sizes is not None:
+        return rates * torch.tensor(schema.class_sizes, dtype=torch.float32)
+    counts = ask("counts", 0, OneHot(classes=len(schema.classes))).tensor()
+    # The noise may push a small class to zero or below; a tenth of the mean size is a public floor.
+    return rates * counts.clamp_min(0.1 * schema.records / len(schema.classes))

@@ -1,0 +1,73 @@
+"""DM: distribution matching, without privacy. The ceiling that private feature matching is measured against.
+
+Zhao and Bilen, "Dataset Condensation with Distribution Matching". It asks the vault like any other method, with noise 0 and
+no clip, so its price is infinite: the ledger books it only for a data set whose budget is infinite, and its release is
+marked as not private.
+
+Where we differ: the set starts from noise, as in the DPDC paper's "DM with Rand Init"; batches are Poisson samples. The mean
+is over the realised batch, which only a method without privacy may ask for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from limbeck.errors import BadSettings
+from limbeck.methods.base import Logbook, SyntheticSet, group_rates
+from limbeck.methods.matching import FeatureMatching
+from limbeck.queries import ClippedSum, Query
+from limbeck.schema import Schema
+from limbeck.vault.api import Ask
+
+
+@dataclass(frozen=True, kw_only=True)
+class DM(FeatureMatching):
+    """L: mean sample per class."""
+
+    name: ClassVar[str] = "dm"
+    title: ClassVar[str] = "Distribution matching (not private)"
+    paper: ClassVar[str] = "Zhao and Bilen, Dataset Condensation with Distribution Matching"
+    needs: ClassVar[str] = "an infinite budget: its release is not private; hours on two cores"
+    private: ClassVar[bool] = False
+
+    I: int = 20_000  # noqa: E741
+    L: int = 256
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.L < 1:
+            raise BadSettings(f"L must be at least 1, got L={self.L}.")
+
+    @property
+    def fixed_noise(self) -> float | None:
+        return 0.0
+
+    def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
+        return (
+            ClippedSum(
+                label="features",
+                map="random_features",
+                clip=math.inf,
+                noise_multiplier=0.0,
+                rate=group_rates(schema, self.L),
+                count=self.I,
+            ),
+        )
+
+    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        labels = self.labels(schema).to(device)
+        images = self.start(schema, device)
+        velocity = torch.zeros_like(images)
+        for i in logbook.steps(self.I, {"images": images, "velocity": velocity}, "features"):
+            features = self.features(schema, i, with_count=True)
+            sums = ask("features", i, features).tensor(device)
+            images.requires_grad_(True)
+            means = features.rows(images, labels).view(len(schema.classes), self.per_class, -1).mean(1)
+            loss = (sums / sums[:, -1:].clamp_min(1) - means).square().sum()
+            self.descend(images, velocity, loss)
+            images.requires_grad_(False)
+        return self.finished(schema, images)

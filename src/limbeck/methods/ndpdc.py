@@ -1,0 +1,88 @@
+"""NDPDC: nonlinear differentially private dataset condensation.
+
+Zheng and Li, "Differentially Private Dataset Condensation", Algorithm 2. Each iteration asks for the class sums of clipped
+features of a fresh random network over a Poisson sample, noised, and moves the synthetic set towards them.
+
+Where we differ, and why:
+- Noise comes from the vault's generator. Published code seeds the global generator with the clock just before it draws the
+  noise, so that noise repeats; a descendant stores clean sums and noises them at every use. Neither is private as claimed.
+- All classes are one query: a record touches the row of its class only, so the table costs what one row costs.
+- Where class sizes are not public they are bought, and one rate serves all classes.
+- Epsilon is the smaller of PLD's and RDP's: about a tenth less noise for the same epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from limbeck.errors import BadSettings
+from limbeck.methods.base import Logbook, SyntheticSet, count_queries, expected_groups, group_rates
+from limbeck.methods.matching import FeatureMatching
+from limbeck.queries import ClippedSum, Query
+from limbeck.schema import Schema
+from limbeck.vault.api import Ask
+
+
+@dataclass(frozen=True, kw_only=True)
+class NDPDC(FeatureMatching):
+    """L: mean sample per class. sigma: noise std / G (the paper's default is 1). G: clip on the features of one record."""
+
+    name: ClassVar[str] = "ndpdc"
+    title: ClassVar[str] = "Nonlinear DP dataset condensation"
+    paper: ClassVar[str] = "Zheng and Li, Differentially Private Dataset Condensation, Algorithm 2"
+    needs: ClassVar[str] = "about an hour on two cores for 28x28 images at I=2000; minutes for tables"
+
+    L: int = 50
+    sigma: float | None = None
+    G: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.L < 1:
+            raise BadSettings(f"L must be at least 1, got L={self.L}.")
+        if self.sigma is not None and not 0 < self.sigma < math.inf:
+            raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
+        if not 0 < self.G < math.inf:
+            raise BadSettings(f"G must be positive, got G={self.G}.")
+
+    @property
+    def fixed_noise(self) -> float | None:
+        return self.sigma
+
+    def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
+        features = ClippedSum(
+            label="features",
+            map="random_features",
+            clip=self.G,
+            noise_multiplier=noise_multiplier,
+            rate=group_rates(schema, self.L),
+            count=self.I,
+        )
+        return (features, *count_queries(schema, noise_multiplier))
+
+    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        expected = expected_groups(schema, self.L, ask)[:, None].to(device)
+        labels = self.labels(schema).to(device)
+        images = self.start(schema, device)
+        velocity = torch.zeros_like(images)
+        for i in logbook.steps(self.I, {"images": images, "velocity": velocity}, "features"):
+            features = self.features(schema, i)
+            noisy_sum = ask("features", i, features).tensor(device)
+            images.requires_grad_(True)
+            rows = self._clipped(features.rows(images, labels))
+            mean = rows.view(len(schema.classes), self.per_class, -1).mean(1)
+            loss = (noisy_sum - expected * mean).square().sum()
+            self.descend(images, velocity, loss)
+            images.requires_grad_(False)
+        return self.finished(schema, images)
+
+    def _clipped(self, rows: Tensor) -> Tensor:
+        """Clip the synthetic features like the real ones; the factor is a constant of the step."""
+        norms = rows.detach().norm(dim=1, keepdim=True)
+        clipped: Tensor = rows * (self.G / norms.clamp_min(1e-12)).clamp(max=1.0)
+        return clipped

@@ -1,0 +1,139 @@
+"""Instance norm, ReLU and average pooling as one operation.
+
+After the convolutions these three are the rest of a ConvNet's time, all of it spent moving maps through memory. Written
+as one pass for the statistics and one for the result, and compiled, they cost next to nothing on a CPU. Without a C++
+compiler, on other devices and for small maps the same numbers come from the ordinary PyTorch layers.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+logger = logging.getLogger(__name__)
+
+WORTH_COMPILING = 32 * 16 * 16  # numbers in one record's map: below this, compiling costs more than it saves
+
+
+def forward_piece(y: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int) -> tuple[Tensor, Tensor, Tensor]:
+    """(B, H, W, C) maps -> pooled maps, and the mean and 1/std of every record and channel."""
+    wide = y.float()
+    mean = wide.mean((1, 2))
+    variance = (wide * wide).mean((1, 2)) - mean * mean
+    rstd = torch.rsqrt(variance.clamp_min(0) + eps)
+    scale = (rstd * gain)[:, None, None]
+    shift = (bias - mean * rstd * gain)[:, None, None]
+    height, width = y.shape[1] // pool * pool, y.shape[2] // pool * pool
+    # The sum over the pool's corners is written out, because slices compile to straight vector code.
+    corners = [wide[:, i:height:pool, j:width:pool] for i in range(pool) for j in range(pool)]
+    pooled = torch.relu(corners[0] * scale + shift)
+    for corner in corners[1:]:
+        pooled = pooled + torch.relu(corner * scale + shift)
+    return (pooled / (pool * pool)).to(y.dtype), mean, rstd
+
+
+def backward_piece(
+    y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, grad: Tensor, pool: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients with respect to the maps, and per record to gain and bias."""
+    records, height, width, channels = y.shape
+    spread = grad.float()[:, :, None, :, None].expand(-1, -1, pool, -1, pool, -1) / (pool * pool)
+    spread = spread.reshape(records, grad.shape[1] * pool, grad.shape[2] * pool, channels)
+    if spread.shape[1:3] != y.shape[1:3]:
+        spread = F.pad(spread, (0, 0, 0, width - spread.shape[2], 0, height - spread.shape[1]))
+    normal = (y.float() - mean[:, None, None]) * rstd[:, None, None]
+    passed = torch.where(normal * gain + bias > 0, spread, 0.0)
+    sum_passed = passed.sum((1, 2))
+    sum_product = (passed * normal).sum((1, 2))
+    pixels = height * width
+    centred = passed - (sum_passed / pixels)[:, None, None] - normal * (sum_product / pixels)[:, None, None]
+    return ((rstd * gain)[:, None, None] * centred).to(y.dtype), sum_product, sum_passed
+
+
+@functools.cache
+def _compiled(piece: Callable[..., Any], key: object) -> Callable[..., Any]:
+    # One function per map size (the key), so that only the number of records is dynamic. The compiler files its results
+    # under the code object, and one shared by all sizes would make every size dynamic, and slow.
+    own = types.FunctionType(piece.__code__.replace(), piece.__globals__, piece.__name__)
+    return torch.compile(own, dynamic=None)
+
+
+def _run(piece: Callable[..., Any], y: Tensor, *args: Any) -> Any:
+    torch._dynamo.maybe_mark_dynamic(y, 0)
+    for other in args:
+        if isinstance(other, Tensor) and other.dim() > 1:
+            torch._dynamo.maybe_mark_dynamic(other, 0)
+    pool = args[-1]
+    return _compiled(piece, (y.shape[1:], y.dtype, pool))(y, *args)
+
+
+@functools.cache
+def compiler_works() -> bool:
+    """Whether torch.compile can build CPU code here. LIMBECK_COMPILE=0 says no without trying."""
+    if os.environ.get("LIMBECK_COMPILE", "1") == "0":
+        return False
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the compiler imports on its first use is not the user's concern
+            torch.compile(lambda x: torch.relu(x) + 1, dynamic=False)(torch.zeros(64))
+    except (RuntimeError, ImportError, OSError) as reason:  # no compiler, or a broken one: do without
+        logger.warning("torch.compile does not work here, continuing without it: %s", str(reason).splitlines()[0])
+        return False
+    return True
+
+
+def worth_fusing(device: torch.device, numbers: int) -> bool:
+    """numbers: of the first and largest map that one record fills."""
+    return device.type == "cpu" and numbers >= WORTH_COMPILING and compiler_works()
+
+
+def fused_forward(y: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int) -> tuple[Tensor, Tensor, Tensor]:
+    result: tuple[Tensor, Tensor, Tensor] = _run(forward_piece, y, gain, bias, eps, pool)
+    return result
+
+
+def fused_backward(
+    y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, grad: Tensor, pool: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    result: tuple[Tensor, Tensor, Tensor] = _run(backward_piece, y, mean, rstd, gain, bias, grad, pool)
+    return result
+
+
+class _NormReluPool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, x: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int) -> Tensor:
+        y = x.permute(0, 2, 3, 1).contiguous()
+        pooled, mean, rstd = fused_forward(y, gain, bias, eps, pool)
+        ctx.save_for_backward(y, mean, rstd, gain, bias)
+        ctx.pool = pool  # type: ignore[attr-defined]
+        return pooled.permute(0, 3, 1, 2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        y, mean, rstd, gain, bias = ctx.saved_tensors
+        grad = grad.permute(0, 2, 3, 1).contiguous()
+        grad_y, grad_gain, grad_bias = fused_backward(y, mean, rstd, gain, bias, grad, ctx.pool)
+        return grad_y.permute(0, 3, 1, 2), grad_gain.sum(0), grad_bias.sum(0), None, None
+
+
+def norm_relu_pool(x: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int) -> Tensor:
+    """avg_pool(relu(instance_norm(x))) of (B, C, H, W) maps; not twice differentiable where it is compiled."""
+    if x.device.type == "cpu" and compiler_works():
+        return _NormReluPool.apply(x, gain, bias, eps, pool)  # type: ignore[no-any-return,no-untyped-call]
+    return plain_norm_relu_pool(x, gain, bias, eps, pool)
+
+
+def plain_norm_relu_pool(x: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int) -> Tensor:
+    activated = torch.relu(F.group_norm(x, x.shape[1], gain.to(x.dtype), bias.to(x.dtype), eps))
+    return F.avg_pool2d(activated, pool) if pool > 1 else activated

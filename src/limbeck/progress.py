@@ -1,0 +1,97 @@
+"""How long work shows itself: a bar on a terminal, a plain line now and then elsewhere, always on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+SECONDS_BETWEEN_LINES = 15.0
+
+
+class Reporter(Protocol):
+    """Told about progress; shows it or not."""
+
+    def start(self, title: str, total: int, done: int) -> None: ...
+
+    def advance(self, done: int) -> None: ...
+
+    def say(self, message: str) -> None: ...
+
+
+class Silent:
+    def start(self, title: str, total: int, done: int) -> None:
+        pass
+
+    def advance(self, done: int) -> None:
+        pass
+
+    def say(self, message: str) -> None:
+        pass
+
+
+class Lines:
+    """For pipes, logs and other places without a terminal."""
+
+    def __init__(self) -> None:
+        self._title, self._total, self._first = "", 0, 0
+        self._began = self._last = time.monotonic()
+
+    def start(self, title: str, total: int, done: int) -> None:
+        self._title, self._total, self._first = title, total, done
+        self._began = self._last = time.monotonic()
+
+    def advance(self, done: int) -> None:
+        now = time.monotonic()
+        if now - self._last < SECONDS_BETWEEN_LINES and done != self._total:
+            return
+        self._last = now
+        pace = (now - self._began) / max(done - self._first, 1)
+        self.say(f"{self._title}: {done}/{self._total}, {_clock(pace * (self._total - done))} left")
+
+    def say(self, message: str) -> None:
+        print(message, file=sys.stderr, flush=True)
+
+
+class Bar:
+    """For terminals."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console,
+        )
+        self._task: int | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def start(self, title: str, total: int, done: int) -> None:
+        self._task = self._progress.add_task(title, total=total, completed=done)
+
+    def advance(self, done: int) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, completed=done)  # type: ignore[arg-type]
+
+    def say(self, message: str) -> None:
+        self._console.print(message, markup=False, highlight=False)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -1,0 +1,177 @@
+"""The data card: README.md of a release, with the front matter that the Hugging Face hub and `datasets` read.
+
+The front matter is YAML, written here by hand: a JSON string is also a YAML string, so every text is quoted that way
+and no class name can change its structure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from limbeck.errors import BadInput
+from limbeck.report import wording
+from limbeck.schema import Schema
+
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+DATA_FILE = "data/train.parquet"
+
+
+def data_card(certificate: Mapping[str, Any], schema: Schema, counts: Sequence[int]) -> str:
+    """`counts`: synthetic records of each class, in the order of the schema's classes."""
+    if len(counts) != len(schema.classes):
+        raise BadInput(f"A data card needs one count per class, got {len(counts)} for {len(schema.classes)} classes.")
+    sections = [
+        _introduction(certificate, schema, counts),
+        _promise(certificate, schema),
+        _making(certificate),
+        _classes(schema, counts),
+        _loading(schema),
+        _verifying(),
+    ]
+    return _front_matter(certificate, schema, sum(counts)) + "\n" + "\n\n".join(sections) + "\n"
+
+
+def yaml_text(text: str) -> str:
+    """A quoted YAML string; what YAML counts as unprintable is written as an escape."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
+
+
+def markdown_text(text: str) -> str:
+    """Text that Markdown and HTML show as it is."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|#~$!])", r"\\\1", line)
+
+
+def _code(text: str) -> str:
+    return "`" + " ".join(text.replace("`", "'").split()) + "`"
+
+
+def _front_matter(certificate: Mapping[str, Any], schema: Schema, records: int) -> str:
+    kind = "image" if schema.is_image else "tabular"
+    warnings = [headline for headline, _ in wording.warnings(certificate)]
+    price = ", ".join(warnings) or f"epsilon {wording.exact(wording.epsilon_of(certificate))}"
+    honest = [headline.lower().replace(" ", "-") for headline in warnings] or ["differential-privacy"]
+    tags = ["synthetic", *honest, "dataset-condensation", "limbeck"]
+    lines = [
+        "---",
+        f"pretty_name: {yaml_text(f'{schema.name}, synthetic ({price})')}",
+        "tags:",
+        *(f"- {tag}" for tag in tags),
+        "task_categories:",
+        f"- {kind}-classification",
+        "size_categories:",
+        f"- {next((name for limit, name in SIZES if records < limit), '1M<n<10M')}",
+        "configs:",
+        "- config_name: default",
+        "  data_files:",
+        "  - split: train",
+        f"    path: {DATA_FILE}",
+        "dataset_info:",
+        "  features:",
+        *_features(schema),
+        "  splits:",
+        "  - name: train",
+        f"    num_examples: {records}",
+        "---",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _features(schema: Schema) -> list[str]:
+    """The columns of the Parquet file, as the writer stores them."""
+    if schema.is_image:
+        names = [f"          '{place}': {yaml_text(name)}" for place, name in enumerate(schema.classes)]
+        label = [f"  - name: {yaml_text(schema.label)}", "    dtype:", "      class_label:", "        names:", *names]
+        return ["  - name: image", "    dtype: image", *label]
+    kinds = [(column.name, _dtype(column.numeric, column.integer)) for column in schema.columns]
+    kinds = kinds or [(f"x{place}", "float64") for place in range(schema.numbers)]
+    features = [*kinds, (schema.label, "string")]
+    return [line for name, kind in features for line in (f"  - name: {yaml_text(name)}", f"    dtype: {kind}")]
+
+
+def _dtype(numeric: bool, integer: bool) -> str:
+    return "string" if not numeric else "int64" if integer else "float64"
+
+
+def _introduction(certificate: Mapping[str, Any], schema: Schema, counts: Sequence[int]) -> str:
+    loud = [f"> # {headline}\n>\n> **{text}**" for headline, text in wording.warnings(certificate)]
+    shape = " x ".join(str(side) for side in schema.shape)
+    what = f"pictures of {shape} values (channels, height, width)" if schema.is_image else "rows of a table"
+    text = (
+        f"A synthetic stand-in for the data set *{markdown_text(schema.name)}*: {sum(counts)} made-up {what} in "
+        f"{len(schema.classes)} classes, meant for training classifiers."
+    )
+    return "\n\n".join([f"# {markdown_text(schema.name)}, synthetic", *loud, text])
+
+
+def _promise(certificate: Mapping[str, Any], schema: Schema) -> str:
+    parts = ["## What is promised", *wording.promise(certificate)]
+    limits = wording.not_promised(certificate, schema)
+    if limits:
+        parts += ["## What is not promised", "\n".join(f"- {markdown_text(limit)}" for limit in limits)]
+    return "\n\n".join(parts)
+
+
+def _making(certificate: Mapping[str, Any]) -> str:
+    title, paper = wording.method_words(certificate)
+    after = f", after {markdown_text(paper)}" if paper else ""
+    settings = ", ".join(_code(f"{key}={value}") for key, value in wording.setting_rows(certificate))
+    parts = ["## How it was made", f"Method: {markdown_text(title)}{after}."]
+    if settings:
+        parts.append(f"Settings: {settings}.")
+    parts.append(
+        "The private records were read only through the sums that `certificate.json` lists, each with its clip, noise "
+        "and sampling rate. `report.html` shows the same for reading."
+    )
+    return "\n\n".join(parts)
+
+
+def _classes(schema: Schema, counts: Sequence[int]) -> str:
+    rows = [
+        f"| {place} | {markdown_text(name)} | {count} |"
+        for place, (name, count) in enumerate(zip(schema.classes, counts, strict=True))
+    ]
+    return "\n".join(["## Classes", "", "| y | class | records |", "| ---: | --- | ---: |", *rows])
+
+
+def _loading(schema: Schema) -> str:
+    shape = ", ".join(str(side) for side in schema.shape)
+    if schema.is_image:
+        note = (
+            f"`{DATA_FILE}` holds the records as 8-bit pictures, for looking at and for general tools. `set.npz` holds "
+            "the exact numbers, and accuracy figures are measured with these."
+        )
+    else:
+        note = (
+            f"`{DATA_FILE}` holds decoded columns with the class name under {_code(schema.label)}. `set.npz` holds the "
+            "encoded numbers, and accuracy figures are measured with these."
+        )
+    return "\n\n".join(
+        [
+            "## How to load it",
+            f"From this folder, with NumPy. `x` is float32 of shape (records, {shape}), scaled so that [-1, 1] is the "
+            "public range of values; `y` is the class index:",
+            '```python\nimport numpy as np\n\nfile = np.load("set.npz")\nx, y = file["x"], file["y"]\n```',
+            "PyTorch:",
+            "```python\nimport torch\nfrom torch.utils.data import TensorDataset\n\n"
+            "train = TensorDataset(torch.from_numpy(x), torch.from_numpy(y))\n```",
+            "Hugging Face `datasets`:",
+            "```python\nfrom datasets import load_dataset\n\n"
+            f'train = load_dataset("parquet", data_files="{DATA_FILE}", split="train")\n```',
+            "pandas:",
+            f'```python\nimport pandas as pd\n\ntable = pd.read_parquet("{DATA_FILE}")\n```',
+            note,
+        ]
+    )
+
+
+def _verifying() -> str:
+    return (
+        "## How to verify it\n\n```\nlimbeck verify FOLDER\n```\n\n"
+        "computes epsilon again from the listed queries, compares every file with its hash, and checks the signature."
+    )

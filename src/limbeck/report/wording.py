@@ -1,0 +1,197 @@
+"""What a certificate promises, in plain words. The card and the page say the same, so the sentences stand here once.
+
+Whatever is missing or unclear on a certificate is read against the release: no finite epsilon means no promise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from limbeck.schema import ADD_REMOVE, Schema
+
+Certificate = Mapping[str, Any]
+
+NOT_PRIVATE = "NOT PRIVATE"
+NOT_RELEASABLE = "NOT RELEASABLE"
+# From here on the factor exp(epsilon) says nothing to anybody.
+LARGEST_FACTOR = 1e4
+WEAK_EPSILON = 10
+
+
+def epsilon_of(certificate: Certificate) -> float:
+    try:
+        epsilon = float(certificate.get("epsilon", math.inf))
+    except (TypeError, ValueError):
+        return math.inf
+    return epsilon if epsilon >= 0 else math.inf
+
+
+def is_private(certificate: Certificate) -> bool:
+    return bool(certificate.get("private", True)) and math.isfinite(epsilon_of(certificate))
+
+
+def has_secret_noise(certificate: Certificate) -> bool:
+    """False where the noise came from a known seed: whoever knows it can take the noise off again."""
+    if "insecure" in str(certificate.get("generator", "")):
+        return False
+    return bool(certificate.get("releasable", True)) or not is_private(certificate)
+
+
+def warnings(certificate: Certificate) -> list[tuple[str, str]]:
+    """(headline, explanation) of everything that forbids sharing the release."""
+    found = []
+    if not is_private(certificate):
+        found.append(
+            (
+                NOT_PRIVATE,
+                "This set was made without the protection of differential privacy (epsilon: infinity). "
+                "It may reveal records it was made from. Do not share it.",
+            )
+        )
+    if not has_secret_noise(certificate):
+        found.append(
+            (
+                NOT_RELEASABLE,
+                "The noise came from a known seed, as tests need it, so it can be taken off again. "
+                "The numbers below hold only with secret noise. Do not share this set.",
+            )
+        )
+    return found
+
+
+def number(value: Any, digits: int = 6) -> str:
+    """A number as people write it: 1e-5, not 1e-05.
+
+    >>> number(1e-5), number(11.2), number(60000), number("infinity"), number(None)
+    ('1e-5', '11.2', '60000', 'infinity', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return _tidy(f"{value:.{digits}g}") if isinstance(value, float) else str(value)
+
+
+def exact(value: Any) -> str:
+    """All digits of an epsilon or a delta: rounding it to fewer could print less than was spent (rule 9)."""
+    return _tidy(repr(value)) if isinstance(value, float) else number(value)
+
+
+def _tidy(text: str) -> str:
+    mantissa, e, exponent = text.partition("e")
+    mantissa = mantissa.removesuffix(".0")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
+
+
+def adjacency_words(certificate: Certificate) -> str:
+    adjacency = str(certificate.get("adjacency", ADD_REMOVE))
+    return {ADD_REMOVE: "adding or removing one record"}.get(adjacency, adjacency)
+
+
+def promise(certificate: Certificate) -> list[str]:
+    """The guarantee as paragraphs; for a release without one, the one sentence that says so."""
+    if not is_private(certificate):
+        return ["None. This set carries no privacy promise of any kind."]
+    epsilon, delta = epsilon_of(certificate), float(certificate.get("delta") or 0.0)
+    unit = str(certificate.get("unit", "record"))
+    first = (
+        f"The way this set was made is differentially private with epsilon = {exact(epsilon)} and "
+        f"delta = {exact(delta)}, where two data sets count as neighbours if they differ by "
+        f"{adjacency_words(certificate)}. The protected unit is one {unit}."
+    )
+    # Balanced guessing against an (epsilon, delta) mechanism succeeds with probability at most this.
+    share = (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+    second = (
+        f"In plain words: adding or leaving out any one {unit} changes the chances of what comes out only so far. "
+        f"{_factor_sentence(epsilon, delta)}Somebody who knows everything else and guesses whether one given {unit} "
+        f"was used, where a coin toss is right half of the time, is right at most {percent_up(share)} of the time."
+    )
+    third = "The promise holds against any computing power and any other knowledge, now and later."
+    if epsilon > WEAK_EPSILON:
+        third = f"An epsilon above {WEAK_EPSILON} is a weak promise. Think twice before you rely on it."
+    if not has_secret_noise(certificate):
+        return ["Nothing, since the noise is not secret. With secret noise this would hold:", first, second]
+    return [first, second, third]
+
+
+def _factor_sentence(epsilon: float, delta: float) -> str:
+    factor = math.exp(min(epsilon, 700.0))
+    if factor > LARGEST_FACTOR:
+        return ""
+    shown = number(math.ceil(factor * 100) / 100)
+    return f"No outcome becomes more than {shown} times as likely by it, up to a remainder of {exact(delta)}. "
+
+
+def percent_up(share: float) -> str:
+    """Per cent with one decimal, rounded up and so against the tool.
+
+    >>> percent_up(0.7310586)
+    '73.2 %'
+    """
+    return f"{min(math.ceil(share * 1000) / 10, 100.0):g} %"
+
+
+def not_promised(certificate: Certificate, schema: Schema) -> list[str]:
+    """The limits of the promise, each a sentence."""
+    if not is_private(certificate):
+        return []
+    sizes = ", the class sizes" if schema.class_sizes is not None else ""
+    content = "column names, value ranges and categories" if schema.columns else "record shape and value range"
+    return [
+        "The same for a person with several records. The unit is one record: for k records epsilon counts k times, and "
+        "delta grows faster still.",
+        "Secrecy of facts about the whole group. What is true of the population can be learned from this set, as it "
+        "could be without any one record.",
+        f"Secrecy of what was declared public. That is the name of the data set, {content}, the class names, the "
+        f"approximate number of records ({schema.records}){sizes}.",
+        "The same for several releases. Each further release from the same records adds to what is spent; the owner's "
+        "ledger keeps count.",
+        "Faithful statistics. The records are made to train models; they describe nobody, and rare groups may be "
+        "missing.",
+    ]
+
+
+def method_words(certificate: Certificate) -> tuple[str, str]:
+    """(title, paper) of the method, as far as this version knows it."""
+    from limbeck.methods import METHODS  # imports torch, which a reader of a card does not need otherwise
+
+    name = str(certificate.get("method", "unknown"))
+    method = METHODS.get(name)
+    return (f"{method.title} ({name})", method.paper) if method else (name, "")
+
+
+def setting_rows(certificate: Certificate) -> list[tuple[str, str]]:
+    """The settings as texts; a setting that was left to the tool says so."""
+    settings = certificate.get("settings") or {}
+    return [(str(key), "chosen by the tool" if value is None else number(value)) for key, value in settings.items()]
+
+
+def query_rows(certificate: Certificate) -> list[dict[str, str]]:
+    """The queries as texts for a table; a query of an unknown form shows what it has."""
+    drawn = certificate.get("drawn") or {}
+    rows = []
+    for query in certificate.get("queries") or []:
+        label = str(query.get("label", "-"))
+        rows.append(
+            {
+                "label": label,
+                "map": str(query.get("map", "-")),
+                "clip": number(query.get("clip")),
+                "noise": exact(query.get("noise_multiplier")),
+                "rate": _rates(query.get("rate")),
+                "count": number(query.get("count")),
+                "drawn": number(drawn.get(label, 0)),
+            }
+        )
+    return rows
+
+
+def _rates(rate: Any) -> str:
+    """One rate, or the range that the rates of the classes lie in."""
+    values = list(rate) if isinstance(rate, (list, tuple)) else [rate]
+    if not values or not all(isinstance(value, (int, float)) for value in values):
+        return "-"
+    low, high = number(float(min(values)), 4), number(float(max(values)), 4)
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,194 @@
+"""The vault in this process: private records in memory, answers computed in chunks, every one of them journalled.
+
+The order of `ask` is the whole proof: booked (in `grant`) -> sampled -> mapped, clipped and added up -> noised -> stored ->
+given. Before booking nothing has been read; what has not been stored is given to nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from limbeck.accounting import price, require_delta
+from limbeck.data.encoding import encode
+from limbeck.data.records import Records
+from limbeck.errors import LimbeckError, RunConflict, WallBreach
+from limbeck.plan import Plan
+from limbeck.queries import Query
+from limbeck.schema import Schema
+from limbeck.vault.api import Answer, Grant
+from limbeck.vault.ledger import Ledger
+from limbeck.vault.maps import MAPS, Map, records_mix
+from limbeck.vault.noise import Randomness
+from limbeck.vault.sampling import poisson_sample
+
+
+class PrivateSource(Protocol):
+    """Private records that have not been read yet."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def load(self) -> Records: ...
+
+
+class LocalVault:
+    """Private records behind the four calls of `limbeck.vault.api`."""
+
+    def __init__(
+        self,
+        source: PrivateSource,
+        ledger: Ledger,
+        randomness: Randomness | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._source = source
+        self._schema = source.schema
+        self._ledger = ledger
+        self._randomness = randomness or Randomness()
+        self._device = torch.device(device)
+        self._records: Records | None = None
+        self._checked_maps: set[str] = set()
+
+    @property
+    def randomness(self) -> Randomness:
+        return self._randomness
+
+    def describe(self) -> Schema:
+        return self._schema
+
+    def grant(self, plan: Plan, identity: str | None = None) -> Grant:
+        """Book the whole plan, under an identity that a run wrote down before, so that a crash in between pays once.
+
+        Guarantee: reads no record. What is booked is the price of the queries' own events, computed here; the price that
+        the plan states is only compared with it (rule 1).
+        """
+        self._schema.require_confirmed()
+        require_delta(plan.price.delta, self._schema.records)
+        if plan.dataset != self._schema.name:
+            raise WallBreach(f"The plan is for '{plan.dataset}', the vault holds '{self._schema.name}'.")
+        cost = price(plan.queries, plan.price.delta)
+        if cost.epsilon > plan.price.epsilon:
+            raise WallBreach(f"The plan states epsilon={plan.price.epsilon:g}, its queries cost {cost.epsilon:g}.")
+        identity = self._ledger.book(
+            plan.dataset,
+            plan=plan.to_json(),
+            method=plan.method,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            counts=plan.counts,
+            grant=identity,
+        )
+        return Grant(id=identity, plan=plan)
+
+    def take_up(self, identity: str, plan: Plan) -> Grant:
+        """Take up a grant after an interruption. It is booked if the crash came before that, and paid once."""
+        if self._ledger.is_finished(identity):
+            return Grant(id=identity, plan=plan)
+        return self.grant(plan, identity)
+
+    def open_records(self, grant: Grant) -> None:
+        """Read the records, so that a file that cannot be read is found before anything is asked.
+
+        Guarantee: nothing is read unless `grant` is booked. If reading fails before the first answer, the booking is given
+        back, because nothing was released.
+        """
+        self._ledger.grant(grant.id)
+        if self._records is not None:
+            return
+        try:
+            self._records = _checked(self._source.load(), self._schema)
+        except (LimbeckError, MemoryError):
+            if not sum(self._ledger.drawn(grant.id).values()):
+                self._ledger.void(grant.id)
+            raise
+
+    def ask(self, grant: Grant, label: str, index: int, mapping: Map) -> Answer:
+        """One answer of the plan: the stored one if there is one, else a new one.
+
+        Guarantee: at most `count` different answers of a query ever leave the vault; each is noised once and stored before
+        it is given; asking again for the same index gives the same answer and costs nothing (rule 4).
+        """
+        query = self._booked_query(grant, label, index, mapping)
+        stored = self._ledger.fetch(grant.id, label, index)
+        if stored is not None:
+            if stored.map_digest != mapping.digest():
+                raise RunConflict(
+                    f"Answer {index} of '{label}' was given for other parameters; it is not given for these."
+                )
+            return self._answer(query, stored.payload)
+        self.open_records(grant)
+        noised = self._noised_sum(query, index, mapping).astype(np.float32)
+        payload = self._ledger.store(grant.id, label, index, map_digest=mapping.digest(), payload=noised.tobytes())
+        return self._answer(query, payload)
+
+    def forget(self, grant: Grant, label: str, before: int) -> None:
+        """Drop stored answers that a checkpoint has made needless."""
+        self._ledger.forget(grant.id, label, before)
+
+    def close(self, grant: Grant) -> None:
+        self._ledger.finish(grant.id)
+        self._records = None
+
+    def _booked_query(self, grant: Grant, label: str, index: int, mapping: Map) -> Query:
+        query = grant.plan.query(label)
+        if query is None:
+            raise WallBreach(f"The plan has no query '{label}'.")
+        if not 0 <= index < query.count:
+            raise WallBreach(f"The plan allows {query.count} answers of '{label}'; number {index + 1} is refused.")
+        if mapping.kind != query.map or MAPS.get(mapping.kind) is not type(mapping):
+            raise WallBreach(f"Query '{label}' was booked with the map '{query.map}', not with '{mapping.kind}'.")
+        self._check_map(mapping)
+        return query
+
+    def _check_map(self, mapping: Map) -> None:
+        """Rule 7, once per kind and network; a map that mixes records has no sensitivity to speak of."""
+        name = f"{mapping.kind}/{getattr(mapping, 'net', '')}"
+        if name not in self._checked_maps:
+            if records_mix(mapping, self._schema.shape, len(self._schema.classes)):
+                raise WallBreach(f"The map '{mapping.kind}' lets one record change another record's row (batch norm?).")
+            self._checked_maps.add(name)
+
+    @torch.no_grad()
+    def _noised_sum(self, query: Query, index: int, mapping: Map) -> NDArray[np.float64]:
+        """Sample, map, clip, add up, noise.
+
+        Guarantee: the Poisson-sampled Gaussian mechanism that `query.event()` states. The noise is added once, to the sum;
+        nothing is divided by the size of the sample (rule 3). Memory does not grow with the sample.
+        """
+        assert self._records is not None
+        stream = self._randomness.stream(query.label, index)
+        classes = len(self._schema.classes)
+        sample = poisson_sample(self._records.y, query.rate_of(classes), stream)
+        row_count = classes if query.by_class else 1
+        total: torch.Tensor | None = None
+        # An empty sample passes through as one empty chunk: its sum is 0 and gets its noise like any other.
+        for start in range(0, max(len(sample), 1), mapping.chunk):
+            part = sample[start : start + mapping.chunk]
+            y = torch.from_numpy(self._records.y[part]).to(self._device)
+            row = y if query.by_class else torch.zeros_like(y)
+            x = encode(self._records.x[part], self._schema, self._device)
+            added = mapping.clipped_sum(x, row, y, row_count, query.clip)
+            total = added if total is None else total + added
+        assert total is not None
+        summed = total.cpu().numpy()
+        return summed + query.noise_std * stream.gaussian(summed.shape) if query.is_private else summed
+
+    def _answer(self, query: Query, payload: bytes) -> Answer:
+        rows = len(self._schema.classes) if query.by_class else 1
+        values = np.frombuffer(payload, dtype=np.float32).reshape(rows, -1).copy()
+        return Answer(values if query.by_class else values[0])
+
+
+def _checked(records: Records, schema: Schema) -> Records:
+    """The reader's promise, checked by the vault itself: shapes and labels are what the schema says."""
+    if records.x.shape != (len(records.y), *schema.shape):
+        raise WallBreach(
+            f"The reader of '{schema.name}' gave records of shape {records.x.shape[1:]}, not {schema.shape}."
+        )
+    if len(records.y) and not (records.y.min() >= 0 and records.y.max() < len(schema.classes)):
+        raise WallBreach(f"The reader of '{schema.name}' gave a label outside of its {len(schema.classes)} classes.")
+    return records

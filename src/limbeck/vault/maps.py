@@ -1,0 +1,200 @@
+"""The per-record maps that a query may name. All run inside the vault; their parameters are public values.
+
+To add a map: subclass `Map`, give it a `kind` that no other map ever had, and write `rows`. Override `clipped_sum` only
+where the clipped sum has a cheaper exact form, and prove its bound in a `Guarantee:` line and a test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from limbeck.nets import Augmentation, FrozenEmbedding, NetSpec, apply, build
+
+# A clipped vector is a rounded product, so its norm may pass the bound by a few units in the last place of a float.
+# Clipping to a hair less keeps the sensitivity a true bound.
+SAFE = 1 - 1e-6
+
+
+def clip_rows(rows: Tensor, clip: float) -> Tensor:
+    """Scale each row down to norm `clip`.
+
+    Guarantee: every returned row has an L2 norm of at most `clip`, whatever the row holds (rule 8): numbers that are not
+    finite count as 0.
+    """
+    rows = torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
+    factor = (clip * SAFE / norms.clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1.0)
+    clipped: Tensor = rows * factor.to(rows.dtype)
+    return clipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map:
+    """A function of one record (and its label) to a vector."""
+
+    kind: ClassVar[str] = ""
+    chunk: ClassVar[int] = 4096
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """(records, numbers): one row per record. Row i must depend on record i alone (rule 7)."""
+        raise NotImplementedError
+
+    def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
+        """Add up the clipped rows into `count` rows, record i into row `row[i]`, in double precision.
+
+        Guarantee: adding or removing one record moves the result by at most `clip` in L2 norm.
+        """
+        rows = self.rows(x, y).flatten(1)
+        clipped = rows if math.isinf(clip) else clip_rows(rows, clip)
+        total = torch.zeros(count, rows.shape[1], dtype=torch.float64, device=x.device)
+        return total.index_add_(0, row, clipped.double())
+
+    def parameters(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def digest(self) -> str:
+        """A fingerprint of kind and parameters: a resumed run must ask with the same map to get its stored answer."""
+        text = json.dumps({"kind": self.kind, **self.parameters()}, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity(Map):
+    """The record itself, as scale * (x + shift)."""
+
+    kind: ClassVar[str] = "identity"
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x.flatten(1) + self.shift) * self.scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneHot(Map):
+    """The class of the record; its sum is the class counts."""
+
+    kind: ClassVar[str] = "one_hot"
+    classes: int
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.one_hot(y, self.classes).to(x.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMoment(Map):
+    """The outer product of the record with itself, after subtracting a public centre."""
+
+    kind: ClassVar[str] = "second_moment"
+    chunk: ClassVar[int] = 1024
+    centre: tuple[float, ...] = ()
+
+    def _centred(self, x: Tensor) -> Tensor:
+        flat = x.flatten(1)
+        return flat - torch.tensor(self.centre, dtype=x.dtype, device=x.device) if self.centre else flat
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        centred = self._centred(x)
+        return torch.einsum("bi,bj->bij", centred, centred).flatten(1)
+
+    def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
+        """One matrix product per row instead of an outer product per record.
+
+        Guarantee: |z z^T| in Frobenius norm is |z|^2, so clipping z to sqrt(clip) clips the outer product to `clip`.
+        """
+        centred = self._centred(x)
+        centred = (centred if math.isinf(clip) else clip_rows(centred, math.sqrt(clip))).double()
+        parts = [centred[row == index] for index in range(count)]
+        return torch.stack([(part.T @ part).flatten() for part in parts])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomFeatures(Map):
+    """The embedding of the record by a freshly initialised network, after an augmentation drawn per class.
+
+    `with_count` appends a 1 to every row, so that the sum tells how many records it is over. The 1 is clipped together
+    with the features, like everything that one record touches (rule 2).
+    """
+
+    kind: ClassVar[str] = "random_features"
+    chunk: ClassVar[int] = 256
+    net: NetSpec
+    shape: tuple[int, ...]
+    seed: int
+    augmentation: Augmentation | None = None
+    with_count: bool = False
+
+    @functools.cached_property
+    def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
+        return {}
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        if x.device not in self._embeddings:
+            self._embeddings[x.device] = FrozenEmbedding(self.net, self.shape, self.seed, device=x.device)
+        embedded = self._embeddings[x.device](self.augmented(x, y))
+        return torch.cat([embedded, embedded.new_ones(len(embedded), 1)], dim=1) if self.with_count else embedded
+
+    def augmented(self, x: Tensor, y: Tensor) -> Tensor:
+        """Records of one class share their parameters, and the synthetic set gets the same ones."""
+        if self.augmentation is None or not len(x):
+            return x
+        classes, sizes = torch.unique_consecutive(y, return_counts=True)
+        parts = zip(classes.tolist(), torch.split(x, sizes.tolist()), strict=True)
+        return torch.cat([apply(part, self.augmentation.draw(self.seed * 1009 + c, self.shape)) for c, part in parts])
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkGradient(Map):
+    """The gradient of the cross-entropy of one record with respect to all parameters of a network."""
+
+    kind: ClassVar[str] = "network_gradient"
+    chunk: ClassVar[int] = 64
+    net: NetSpec
+    shape: tuple[int, ...]
+    classes: int
+    weights: dict[str, Tensor]
+
+    @functools.cached_property
+    def _network(self) -> nn.Module:
+        return build(self.net, self.shape, self.classes, seed=0).requires_grad_(False)
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        network = self._network.to(x.device)
+
+        def loss(weights: dict[str, Tensor], record: Tensor, label: Tensor) -> Tensor:
+            logits = torch.func.functional_call(network, weights, (record[None],))
+            return nn.functional.cross_entropy(logits, label[None])
+
+        weights = {name: value.to(x.device) for name, value in self.weights.items()}
+        gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(weights, x, y)
+        return torch.cat([gradients[name].flatten(1) for name in weights], dim=1)
+
+    def parameters(self) -> dict[str, Any]:
+        hashes = {name: hashlib.sha256(value.numpy().tobytes()).hexdigest() for name, value in self.weights.items()}
+        return {"net": self.net.to_dict(), "shape": self.shape, "classes": self.classes, "weights": hashes}
+
+
+MAPS: dict[str, type[Map]] = {
+    mapping.kind: mapping for mapping in (Identity, OneHot, SecondMoment, RandomFeatures, NetworkGradient)
+}
+
+
+def records_mix(mapping: Map, shape: tuple[int, ...], classes: int) -> bool:
+    """Whether changing one record changes another record's row, tried on public random records (rule 7)."""
+    generator = torch.Generator().manual_seed(7)
+    x = torch.rand((3, *shape), generator=generator) * 2 - 1
+    y = torch.zeros(3, dtype=torch.long)
+    changed = x.clone()
+    changed[1] = -changed[1] * 0.5
+    with torch.no_grad():
+        before, after = mapping.rows(x, y), mapping.rows(changed, y)
+    return not torch.equal(before[[0, 2]], after[[0, 2]])

@@ -1,0 +1,26 @@
+"""Poisson sampling: every record is in the sample by a coin of its own, so the sample's size is itself secret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limbeck.vault.noise import SecretStream
+
+
+def poisson_sample(labels: NDArray[np.int64], rates: Sequence[float], stream: SecretStream) -> NDArray[np.int64]:
+    """Indices of the sampled records, grouped by class.
+
+    Guarantee: each record is drawn independently with a chance of at most its class's rate (the chance is rounded down to
+    a multiple of 2^-64); an empty sample is a normal sample (rule 3).
+    """
+    if min(rates) >= 1:
+        drawn = np.arange(len(labels), dtype=np.int64)
+    else:
+        # rate 1 would overflow 64 bits; 2^64 - 1 as the limit loses a chance of 2^-64, which is on the safe side.
+        limits = np.array([min(int(rate * 2**64), 2**64 - 1) for rate in rates], dtype=np.uint64)
+        drawn = np.flatnonzero(stream.integers(len(labels)) < limits[labels]).astype(np.int64)
+    grouped: NDArray[np.int64] = drawn[np.argsort(labels[drawn], kind="stable")]
+    return grouped

@@ -1,0 +1,86 @@
+"""Training on a set and scoring on another."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from limbeck.errors import BadInput
+from limbeck.evaluate import downstream
+from limbeck.evaluate.downstream import Score, accuracy, evaluate, train
+from limbeck.evaluate.presets import PRESETS, Preset
+
+TINY = Preset(name="tiny", width=8, epochs=12, batch=32, lr=0.05, augment=("crop",))
+
+
+def separable(shape: tuple[int, ...], seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Three classes, each around a pattern of its own."""
+    centres = torch.randn(3, *shape, generator=torch.Generator().manual_seed(9))
+    y = torch.arange(60) % 3
+    return centres[y] + 0.3 * torch.randn(60, *shape, generator=torch.Generator().manual_seed(seed)), y
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [("convnet", (1, 8, 8)), ("mlp", (1, 8, 8)), ("mlp", (14,)), ("linear", (14,))],
+)
+def test_training_learns_separable_data(model: str, shape: tuple[int, ...]) -> None:
+    x, y = separable(shape)
+    test_x, test_y = separable(shape, seed=1)
+    assert accuracy(train(model, x, y, 3, TINY), test_x, test_y) > 90
+
+
+def test_the_seed_fixes_the_network() -> None:
+    x, y = separable((1, 8, 8))
+    first, second, other = (train("convnet", x, y, 3, TINY, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.head.weight, second.head.weight)
+    assert not torch.equal(first.head.weight, other.head.weight)
+
+
+def test_soft_labels_train_and_are_reported() -> None:
+    x, y = separable((14,))
+    soft = 0.8 * F.one_hot(y, 3) + 0.2 / 3
+    scores = evaluate(x, soft, *separable((14,), seed=1), classes=3, models=["mlp"], preset=TINY, repeats=1)
+    assert scores["mlp"].labels == "soft" and scores["mlp"].mean > 90 and scores["mlp"].std == 0
+
+
+def test_every_network_is_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = separable((14,))
+    answers = iter([50.0, 60.0, 70.0, 80.0])
+    monkeypatch.setattr(downstream, "accuracy", lambda *_: next(answers))
+    seen: list[tuple[int, int]] = []
+    scores = evaluate(x, y, x, y, 3, ["mlp", "linear"], TINY, 2, progress=lambda *at: seen.append(at))
+    assert scores["mlp"].runs == (50.0, 60.0) and scores["linear"] == Score(75.0, 50**0.5, (70.0, 80.0), "hard")
+    assert next(answers, None) is None and seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@pytest.mark.parametrize("model", ["convnet", "lenet"])
+def test_image_models_refuse_tables_before_any_training(model: str) -> None:
+    x, y = separable((14,))
+    with pytest.raises(BadInput, match="images"):
+        evaluate(x, y, x, y, 3, ["mlp", model], TINY)
+
+
+def test_lenet_trains() -> None:
+    x, y = separable((1, 8, 8))
+    slow_starter = Preset(name="lenet", epochs=60, batch=32, lr=0.05, augment=())
+    assert accuracy(train("lenet", x, y, 3, slow_starter), x, y) > 90
+
+
+def test_refusals() -> None:
+    x, y = separable((14,))
+    for labels in (y[:5], y + 1, y.float(), F.one_hot(y, 4)):
+        with pytest.raises(BadInput):
+            train("mlp", x, labels, 3, TINY)
+    for model, preset in (("forest", "paper"), ("mlp", "quick")):
+        with pytest.raises(BadInput, match="Choose"):
+            train(model, x, y, 3, preset)
+
+
+def test_the_papers_protocol() -> None:
+    paper = PRESETS["paper"]
+    assert (paper.width, paper.epochs, paper.batch, paper.lr, paper.momentum, paper.weight_decay) == (
+        128, 300, 256, 0.01, 0.9, 5e-4
+    )  # fmt: skip
