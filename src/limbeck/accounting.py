@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from limbeck.errors import BadInput
-from limbeck.queries import Query, finite_or_word, number_from, require_positive
+from limbeck.queries import SMALLEST_NORMAL, Query, finite_or_word, number_from, require_count, require_positive
 from limbeck.schema import ADD_REMOVE
 
 DISCRETISATION = 1e-4
@@ -36,6 +36,12 @@ DECIMALS = 6
 # Below this multiplier one record is all but visible, and the privacy-loss grids grow beyond memory.
 SMALLEST_MULTIPLIER = 0.05
 LARGEST_MULTIPLIER = 1e6
+# Beyond this the grids lose their precision; nobody needs it.
+LARGEST_PRICED = 1e9
+# Below this rate the Renyi accountant loses all digits and may say 0. Epsilon rises with the rate, so a smaller rate is
+# priced as this one.
+SMALLEST_RATE = 1e-9
+LARGEST_GRID = 1e3
 
 Accountant = Literal["best", "rdp"]
 
@@ -109,10 +115,13 @@ def price(queries: Sequence[Query], delta: float) -> Price:
 def price_event(event: DpEvent, delta: float) -> Price:
     require_delta(delta)
     terms = _terms(event)
+    if terms == ():
+        raise BadInput("There is nothing to price: no query is given.")
     if terms is None:
         return Price(epsilon=math.inf, delta=delta, epsilon_pld=math.inf, epsilon_rdp=math.inf)
-    pld = _round_up(_epsilon_pld(terms, delta, DISCRETISATION))
     rdp = _round_up(_epsilon_rdp(terms, delta))
+    # A grid for such an epsilon would fill the memory; leaving an accountant out is sound.
+    pld = _round_up(_epsilon_pld(terms, delta, DISCRETISATION)) if rdp <= LARGEST_GRID else math.inf
     exact = None
     if all(rate == 1 for rate, _, _ in terms):
         exact = _round_up(gaussian_epsilon(_mu(terms), delta))
@@ -148,7 +157,9 @@ def calibrate(
     if all(rate == 1 for rate, _, _ in terms(root)):
         return _polish(lambda s: gaussian_epsilon(_mu(terms(s)), delta), root, epsilon)
     root = _root_below(lambda s: _epsilon_pld(terms(s), delta, COARSE) - epsilon, root)
-    slope = math.log(_epsilon_pld(terms(root * 0.99), delta, COARSE) / _epsilon_pld(terms(root), delta, COARSE))
+    near, at = (_epsilon_pld(terms(s), delta, COARSE) for s in (root * 0.99, root))
+    # With enough noise delta alone covers everything and epsilon is 0, which has no logarithm.
+    slope = math.log(near / at) if near > at > 0 else math.log(1 / 0.99)
     fine = lambda s: min(_epsilon_rdp(terms(s), delta), _epsilon_pld(terms(s), delta, DISCRETISATION))  # noqa: E731
     return _polish(fine, root, epsilon, slope / math.log(0.99))
 
@@ -187,14 +198,13 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def _checked_rate(rate: float) -> float:
-    if not 0 < rate <= 1:
+    if not SMALLEST_NORMAL <= rate <= 1:
         raise BadInput(f"rate must lie in (0, 1], got rate={rate}.")
     return rate
 
 
 def _checked_steps(steps: int) -> int:
-    if steps < 1:
-        raise BadInput(f"steps must be at least 1, got steps={steps}.")
+    require_count("steps", steps)
     return steps
 
 
@@ -232,13 +242,18 @@ def _terms(event: DpEvent) -> Terms | None:
 def _event(terms: Terms) -> DpEvent:
     parts = []
     for rate, multiplier, count in terms:
+        require_positive("noise_multiplier", multiplier)
+        if multiplier > LARGEST_PRICED:
+            raise BadInput(f"noise_multiplier={multiplier:g} is above {LARGEST_PRICED:g}; use less noise.")
         if multiplier < SMALLEST_MULTIPLIER:
             raise BadInput(
                 f"noise_multiplier={multiplier:g} is below {SMALLEST_MULTIPLIER}, where epsilon is in the hundreds; use more "
                 f"noise or a non-private method."
             )
         once: DpEvent = GaussianDpEvent(multiplier)
-        parts.append(SelfComposedDpEvent(once if rate == 1 else PoissonSampledDpEvent(rate, once), count))
+        parts.append(
+            SelfComposedDpEvent(once if rate == 1 else PoissonSampledDpEvent(max(rate, SMALLEST_RATE), once), count)
+        )
     return ComposedDpEvent(parts)
 
 
@@ -293,12 +308,14 @@ def _polish(cost: Callable[[float], float], start: float, epsilon: float, slope:
     """
     guess, value = start, cost(start)
     for _ in range(4):
+        if value <= 0:
+            break
         proposal = guess * (epsilon / value) ** (1 / slope)
         if abs(proposal - guess) < 1e-4:
             break
         previous, before = guess, value
         guess, value = proposal, cost(proposal)
-        if guess != previous and value != before:
+        if guess != previous and value != before and value > 0:
             slope = math.log(value / before) / math.log(guess / previous)
     ticks = math.ceil(guess * 1e4 - 1e-6)
     while _round_up(cost(ticks / 1e4)) > epsilon:

@@ -21,15 +21,20 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from limbeck.accounting import price
+from limbeck.accounting import price, require_delta
 from limbeck.errors import BadInput, LedgerFault, NotAuthentic, NotReleasable
 from limbeck.plan import Plan
 from limbeck.queries import finite_or_word, number_from, query_from_dict
 from limbeck.schema import Schema
-from limbeck.vault.noise import Randomness
+from limbeck.vault.noise import SECURE, Randomness
 
 FORMAT = 1
 NAME = "certificate.json"
+# All that a certificate may state; nothing that was measured on records is among it.
+FIELDS = {
+    "format", "dataset", "method", "settings", "private", "releasable", "epsilon", "delta", "adjacency", "unit", "queries",
+    "drawn", "accounting", "generator", "public_assumptions", "versions", "created", "records", "files", "signature",
+}  # fmt: skip
 PACKAGES = ("limbeck", "torch", "numpy", "scipy", "dp-accounting", "cryptography")
 
 
@@ -105,10 +110,10 @@ def read(release: Path) -> dict[str, Any]:
     """Read a release's certificate; anything but a well-formed one is an error."""
     path = release / NAME
     try:
-        certificate = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        certificate = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_twins)
+    except (FileNotFoundError, NotADirectoryError):
         raise NotAuthentic(f"There is no release in {release}: it has no {NAME}.") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise NotAuthentic(f"{path} cannot be read as JSON.") from None
     if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
         raise NotAuthentic(f"{path} is not a certificate of format {FORMAT}.")
@@ -124,6 +129,7 @@ def verify(release: Path, expected_key: str | None = None) -> dict[str, Any]:
     certificate = read(release)
     try:
         _check_signature(certificate, expected_key)
+        _check_words(certificate)
         _check_epsilon(certificate)
         _check_files(release, certificate["files"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -148,8 +154,18 @@ def _canonical(certificate: Mapping[str, Any]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A name that stands twice would show one value to a reader and another one to the signature."""
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("a name stands twice")
+    return values
+
+
 def _check_signature(certificate: dict[str, Any], expected_key: str | None) -> None:
     signature = certificate["signature"]
+    if set(signature) != {"algorithm", "public_key", "value"} or signature["algorithm"] != "ed25519":
+        raise NotAuthentic("The certificate's signature is of no known kind.")
     if expected_key is not None and signature["public_key"] != expected_key.lower():
         raise NotAuthentic(f"The certificate was signed by {signature['public_key']}, not by {expected_key}.")
     try:
@@ -157,6 +173,21 @@ def _check_signature(certificate: dict[str, Any], expected_key: str | None) -> N
         key.verify(bytes.fromhex(signature["value"]), _canonical(certificate))
     except (InvalidSignature, ValueError):
         raise NotAuthentic("The certificate was changed after it was signed: its signature does not fit.") from None
+
+
+def _check_words(certificate: dict[str, Any]) -> None:
+    """Whatever is stated twice must agree, and what is not known is refused: unknown never means harmless (rule 11)."""
+    unknown = sorted(set(certificate) - FIELDS)
+    if unknown:
+        raise NotAuthentic(f"The certificate has entries that this version does not know: {', '.join(unknown)}.")
+    accounting, schema = certificate["accounting"], Schema.from_dict(certificate["public_assumptions"])
+    require_delta(certificate["delta"], schema.records)
+    if any(accounting[name] != certificate[name] for name in ("epsilon", "delta", "adjacency")):
+        raise NotAuthentic("The certificate's accounting does not fit its epsilon, delta and adjacency.")
+    if (certificate["adjacency"], certificate["unit"]) != (schema.adjacency, schema.unit):
+        raise NotAuthentic("The certificate's adjacency and unit do not fit its public assumptions.")
+    if certificate["releasable"] != (certificate["private"] and certificate["generator"] == SECURE):
+        raise NotAuthentic("The certificate's word 'releasable' does not fit its generator and epsilon.")
 
 
 def _check_epsilon(certificate: dict[str, Any]) -> None:
@@ -168,13 +199,18 @@ def _check_epsilon(certificate: dict[str, Any]) -> None:
         raise NotAuthentic(f"The certificate states epsilon={stated:g}, its queries cost {cost.epsilon:g}.")
     if certificate["private"] != math.isfinite(stated):
         raise NotAuthentic("The certificate's word 'private' does not fit its epsilon.")
-    for query in queries:
-        if certificate["drawn"].get(query.label, 0) > query.count:
-            raise NotAuthentic(f"More answers of '{query.label}' were drawn than the {query.count} that were paid for.")
+    paid = {query.label: query.count for query in queries}
+    for label, drawn in certificate["drawn"].items():
+        if not drawn <= paid.get(label, 0):
+            raise NotAuthentic(
+                f"More answers of '{label}' were drawn than the {paid.get(label, 0)} that were paid for."
+            )
 
 
 def _check_files(release: Path, files: Mapping[str, str]) -> None:
-    present = {path.relative_to(release).as_posix() for path in release.rglob("*") if not path.is_dir()} - {NAME}
+    # A link to a folder counts as a file: what is behind it is part of what a reader sees, and nothing hashes it.
+    entries = [path for path in release.rglob("*") if path.is_symlink() or not path.is_dir()]
+    present = {path.relative_to(release).as_posix() for path in entries} - {NAME}
     for name in sorted(present - set(files)):
         raise NotAuthentic(f"{name} is in the release but not on its certificate.")
     for name, stated in files.items():

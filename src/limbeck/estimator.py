@@ -11,13 +11,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limbeck.condense import Request, condense, make_plan
+from limbeck.condense import Request, condense, make_plan, resume
 from limbeck.data.records import Records, as_records
-from limbeck.errors import BadInput
+from limbeck.errors import BadInput, RunConflict
 from limbeck.methods import method_named
 from limbeck.plan import Plan
 from limbeck.progress import Silent
 from limbeck.release import read_release
+from limbeck.run import RunRecord, is_unfinished, load_plan
 from limbeck.schema import Schema
 
 
@@ -81,21 +82,29 @@ class Condenser:
         return make_plan(schema, method, self.epsilon, self.delta)
 
     def fit(self, X: ArrayLike, y: ArrayLike, schema: Schema | None = None, out: str | Path | None = None) -> Self:
-        """Book the plan, ask the vault and make the set. `out` keeps the release folder; otherwise it is not kept."""
+        """Book the plan, ask the vault and make the set.
+
+        `out` keeps the release folder, otherwise it is not kept; an unfinished run in it is taken up again.
+        """
         if schema is None:
             raise BadInput(
                 "fit needs schema=Schema(...): shape, classes and value range must be public, not read off X."
             )
         plan = self.plan(schema)
         request = Request(
-            data=schema.name,
+            data=None,
             ledger=None if self.ledger is None else str(self.ledger),
             device=self.device,
             insecure_seed=self.insecure_seed,
         )
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "release" if out is None else Path(out)
-            condense(request, plan, ArraySource(schema, X, y), folder, Silent())
+            source = ArraySource(schema, X, y)
+            if is_unfinished(folder):
+                _require_same_plan(folder, plan)
+                resume(folder, Silent(), source=source)
+            else:
+                condense(request, plan, source, folder, Silent())
             release = read_release(folder)
         self.plan_ = plan
         self.X_: NDArray[np.float32] = release.x
@@ -103,3 +112,8 @@ class Condenser:
         self.certificate_: dict[str, Any] = release.certificate
         self.classes_ = np.array(schema.classes)
         return self
+
+
+def _require_same_plan(folder: Path, plan: Plan) -> None:
+    if load_plan(RunRecord.read(folder)) != plan:
+        raise RunConflict(f"{folder} holds an unfinished run with another plan; choose another out.")

@@ -44,6 +44,7 @@ class Lines:
     def start(self, title: str, total: int, done: int) -> None:
         self._title, self._total, self._first = title, total, done
         self._began = self._last = time.monotonic()
+        self.say(f"{title}: {done}/{total}")
 
     def advance(self, done: int) -> None:
         now = time.monotonic()

@@ -31,6 +31,12 @@ def require_positive(name: str, value: float) -> None:
         raise BadInput(f"{name} must be a positive finite number, got {name}={value}.")
 
 
+def require_count(name: str, value: int) -> None:
+    """Refuse what is no whole number from 1 on that a double holds exactly."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**53:
+        raise BadInput(f"{name} must be a whole number from 1 to 2^53 - 1, got {name}={value!r:.40}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClippedSum:
     """Poisson-sample the records, map each to a vector, clip it, add up, add Gaussian noise once.
@@ -61,10 +67,9 @@ class ClippedSum:
     def __post_init__(self) -> None:
         if not self.label or not self.map:
             raise BadInput("A query needs a label and the kind of its map.")
-        if not self.rate or not all(0 < rate <= 1 for rate in self.rate):
+        if not self.rate or not all(SMALLEST_NORMAL <= rate <= 1 for rate in self.rate):
             raise BadInput(f"rate must lie in (0, 1], got rate={self.rate} in query '{self.label}'.")
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise BadInput(f"count must be a whole number >= 1, got count={self.count} in query '{self.label}'.")
+        require_count("count", self.count)
         if self.noise_multiplier == 0:
             if not self.clip > 0:
                 raise BadInput(f"clip must be positive, got clip={self.clip} in query '{self.label}'.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 
 from limbeck import certificate as certificates
 from limbeck.data.writer import write_atomic, write_npz, write_parquet
-from limbeck.errors import NotAuthentic
+from limbeck.errors import BadInput, NotAuthentic
 from limbeck.methods import SyntheticSet
 from limbeck.plan import Plan
 from limbeck.schema import Schema
@@ -80,7 +82,7 @@ def read_release(folder: Path) -> Release:
         content = np.load(io.BytesIO((folder / "set.npz").read_bytes()), allow_pickle=False)
         schema = Schema.from_dict(certificate["public_assumptions"])
         return Release(content["x"], content["y"], certificate, schema)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, BadInput):
         raise NotAuthentic(
             f"The release in {folder} is damaged: set.npz cannot be read.", f"limbeck verify {folder}"
         ) from None

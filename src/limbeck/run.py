@@ -1,6 +1,7 @@
 """A run: one method, one plan, one grant, one output folder. It can be killed at any moment and taken up again.
 
-    OUT/.run/run.json                 what was asked; written before anything is booked
+    OUT/.run/run.json                 what was asked; written before anything is booked, and again when it is booked
+    OUT/.run/lock                     held by the process that works on the run
     OUT/.run/checkpoint.safetensors   the method's tensors at a step; made of answers only, so nothing private
     OUT/.run/release/                 the release while it is written
     OUT/...                           the release; .run is gone once it is complete
@@ -10,8 +11,11 @@ Order: run.json -> book -> read records -> answers and checkpoints -> release st
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import shlex
 import shutil
 import time
 import uuid
@@ -21,15 +25,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
+from limbeck import certificate as certificates
 from limbeck.data.writer import write_atomic
 from limbeck.errors import OutputFault, RunConflict
 from limbeck.methods import Method, SyntheticSet, method_named
 from limbeck.plan import Plan
 from limbeck.progress import Reporter
+from limbeck.queries import finite_or_word
 from limbeck.vault.api import Answer, Grant, Map
 from limbeck.vault.local import LocalVault
 
@@ -40,11 +46,16 @@ SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """What a run needs to be taken up again. All of it is public or the owner's own command line."""
+    """What a run needs to be taken up again. All of it is public or the owner's own command line.
+
+    `booked` tells a run that was never paid for from one whose booking is missing in the ledger at hand.
+    """
 
     grant: str
     plan: dict[str, Any]
     request: dict[str, Any]
+    schema: dict[str, Any]
+    booked: bool = False
     format: int = FORMAT
 
     def write(self, folder: Path) -> None:
@@ -54,35 +65,94 @@ class RunRecord:
     def read(folder: Path) -> RunRecord:
         path = folder / STATE / "run.json"
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            record = RunRecord(**values)
-        except FileNotFoundError:
-            raise RunConflict(
-                f"{folder} holds no interrupted run (there is no {STATE}/run.json in it).", "limbeck condense --help"
-            ) from None
+            record = RunRecord(**json.loads(path.read_text(encoding="utf-8")))
+        except (FileNotFoundError, NotADirectoryError):
+            raise _no_run(folder) from None
         except (OSError, ValueError, TypeError):
             raise RunConflict(
-                f"{path} is damaged; the run cannot be taken up again. Its budget stays booked."
+                f"{path} is damaged, so the run cannot be taken up again; what it has booked stays booked. "
+                "Restore the file from a backup, or start a new run in another folder."
             ) from None
         if record.format != FORMAT:
             raise RunConflict(f"{path} has format {record.format}; this version of Limbeck reads format {FORMAT}.")
         return record
 
 
-def new_folder(out: Path) -> Path:
-    """Make the run's folder; never write into one that exists and holds anything."""
+def _no_run(folder: Path) -> RunConflict:
+    if (folder / certificates.NAME).exists():
+        shutil.rmtree(folder / STATE, ignore_errors=True)  # what a crash in the very last step may have left
+        return RunConflict(f"{folder} is a finished release; there is nothing to resume.", _command("verify", folder))
+    if not folder.exists():
+        return RunConflict(f"There is no folder {folder}, so there is no run to resume.")
+    return RunConflict(f"{folder} holds no interrupted run, so there is nothing to resume.", "limbeck condense --help")
+
+
+def _command(name: str, folder: Path) -> str:
+    return f"limbeck {name} {shlex.quote(str(folder))}"
+
+
+def resume_command(folder: Path) -> str:
+    return _command("resume", folder)
+
+
+def is_unfinished(folder: Path) -> bool:
+    return (folder / STATE / "run.json").exists()
+
+
+def is_staged(folder: Path) -> bool:
+    """Whether the release is complete, in place or still beside it, so that no record is needed any more."""
+    return any((place / certificates.NAME).exists() for place in (folder / STATE / "release", folder))
+
+
+@contextlib.contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Make the run's folder and hold it; never write into one that exists and holds anything.
+
+    Gives the topmost folder that was made: whoever removes it leaves everything as it was.
+    """
+    _require_unused(out)
+    made = out / STATE
+    while not made.parent.exists():
+        made = made.parent
     try:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            unfinished = (out / STATE / "run.json").exists()
-            raise RunConflict(
-                f"The output folder {out} exists already and is not empty"
-                + (": it holds an unfinished run." if unfinished else "."),
-                f"limbeck resume {out}" if unfinished else None,
-            )
-        (out / STATE).mkdir(parents=True)
+        (out / STATE).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputFault(f"The output folder {out} cannot be made: {error.strerror}.") from None
-    return out
+    with held(out):
+        _require_unused(out)  # another process may have been faster
+        yield made
+
+
+def _require_unused(out: Path) -> None:
+    try:
+        if is_unfinished(out):
+            raise RunConflict(f"The output folder {out} holds an unfinished run.", resume_command(out))
+        # A state folder without run.json is the trace of a run that was stopped before it began.
+        if out.exists() and (not out.is_dir() or any(entry.name != STATE for entry in out.iterdir())):
+            what = "exists and is not empty" if out.is_dir() else "is a file"
+            raise RunConflict(f"The output folder {out} {what}; nothing is overwritten. Choose another --out.")
+    except OSError as error:
+        raise OutputFault(f"The output folder {out} cannot be used: {error.strerror}.") from None
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Let one process at a time work on a run. The system drops the lock when that process ends, however it ends."""
+    try:
+        handle = os.open(folder / STATE / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_run(folder) from None
+    except OSError as error:
+        raise OutputFault(f"The run in {folder} cannot be used: {error.strerror}.") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise RunConflict(
+            f"Another process is at work on the run in {folder}; wait until it has ended, or stop it first."
+        ) from None
+    finally:
+        os.close(handle)
 
 
 def new_grant_id() -> str:
@@ -99,7 +169,7 @@ class RunLog:
     def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
         first = self._restore(state)
         self._reporter.start(
-            f"{self._grant.plan.method}, epsilon booked {self._grant.plan.price.epsilon:g}", total, first
+            f"{self._grant.plan.method}, epsilon booked {finite_or_word(self._grant.plan.price.epsilon)}", total, first
         )
         saved = time.monotonic()
         for step in range(first, total):
@@ -113,16 +183,19 @@ class RunLog:
         if not self._path.exists():
             return 0
         try:
-            tensors = load_file(self._path)
-        except (SafetensorError, OSError):
+            with safe_open(self._path, "pt") as file:
+                grant = (file.metadata() or {}).get("grant", self._grant.id)
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
+            step = tensors.pop("step")
+        except (SafetensorError, OSError, KeyError):
             raise RunConflict(
-                f"The checkpoint {self._path} is damaged; delete it to start again from the stored answers."
+                f"The checkpoint {self._path} is damaged, and the answers before it are gone; what the run has booked "
+                "stays booked. Restore the file from a backup, or start a new run in another folder."
             ) from None
-        step = tensors.pop("step")
-        if {name: tensor.shape for name, tensor in tensors.items()} != {
-            name: tensor.shape for name, tensor in state.items()
-        }:
-            raise RunConflict(f"The checkpoint {self._path} belongs to another configuration.")
+        if grant != self._grant.id or _shapes(tensors) != _shapes(state):
+            raise RunConflict(
+                f"The checkpoint {self._path} belongs to another run or configuration; put the right one back."
+            )
         for name, tensor in tensors.items():
             state[name].copy_(tensor)
         return int(step)
@@ -131,7 +204,7 @@ class RunLog:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
         temporary = self._path.with_suffix(".new")
         try:
-            save_file({**tensors, "step": torch.tensor(step)}, temporary)
+            save_file({**tensors, "step": torch.tensor(step)}, temporary, {"grant": self._grant.id})
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             temporary.replace(self._path)
@@ -141,6 +214,10 @@ class RunLog:
             ) from None
         # Only after the checkpoint is safe on disk may the answers before it go.
         self._vault.forget(self._grant, answers, step)
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def carry_out(
@@ -154,13 +231,16 @@ def carry_out(
 ) -> None:
     """Run the method of a booked grant to its release, from wherever an earlier attempt got to."""
     staged = folder / STATE / "release"
-    if not (staged / "certificate.json").exists():
+    if not is_staged(folder):
         vault.open_records(grant)
         shutil.rmtree(staged, ignore_errors=True)
         method = method_named(grant.plan.method, grant.plan.settings)
         result = run_method(method, folder, vault, grant, reporter, device, checkpoint_seconds)
-        staged.mkdir()
-        write_release(staged, result)
+        try:
+            staged.mkdir()
+            write_release(staged, result)
+        except OSError as error:
+            raise OutputFault(f"The release could not be written: {error.strerror or error}.") from None
     vault.close(grant)
     put_in_place(folder)
 
@@ -182,19 +262,25 @@ def run_method(
 
 def put_in_place(folder: Path) -> None:
     """Move the staged release to the output folder, its certificate last: a folder with a certificate is complete."""
-    staged = folder / STATE / "release"
+    state = folder / STATE
+    staged = state / "release"
     try:
-        names = sorted((path.name for path in staged.iterdir()), key=lambda name: name == "certificate.json")
-        for name in names:
+        names = [path.name for path in staged.iterdir()] if staged.exists() else []
+        for name in sorted(names, key=lambda name: name == certificates.NAME):
             target = folder / name
             if target.is_dir():
                 shutil.rmtree(target)
             (staged / name).replace(target)
-        shutil.rmtree(folder / STATE)
+        for path in state.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in ("run.json", "lock"):
+                path.unlink()
+        # Until here a crash leaves a run that can be resumed.
+        (state / "run.json").unlink()
+        shutil.rmtree(state)
     except OSError as error:
-        raise OutputFault(
-            f"The release could not be put into {folder}: {error.strerror}.", f"limbeck resume {folder}"
-        ) from None
+        raise OutputFault(f"The release could not be put into {folder}: {error.strerror}.") from None
 
 
 def load_plan(record: RunRecord) -> Plan:

@@ -22,18 +22,18 @@ def test_rows_are_encoded_by_the_schema(tmp_path: Path, people: Schema) -> None:
     path = save(tmp_path / "a.csv", "buys,age,size,colour,height,note\nyes, 25,M,green,1.5,x\nno,100,L,red,2,y\n")
     records = table.read(path, people)
     assert records.x.dtype == np.float32 and records.y.tolist() == [1, 0]
-    np.testing.assert_allclose(records.x[0], [-0.5, -1, 1, -1, 0, 0])
-    np.testing.assert_allclose(records.x[1], [1, -1, -1, 1, 1, 1])
+    np.testing.assert_allclose(records.x[0], [-0.5, 0, 1, 0, 0, 0])
+    np.testing.assert_allclose(records.x[1], [1, 0, 0, 1, 1, 1])
 
 
 def test_odd_cells_are_clamped_silently(tmp_path: Path, people: Schema) -> None:
     rows = ["yes,999,M,pink,nan", "yes,-4,,,", "no,old,XXL,red,inf", "no,12"]
     x = table.read(save(tmp_path / "a.csv", "buys,age,size,colour,height\n" + "\n".join(rows)), people).x
     assert np.isfinite(x).all() and np.abs(x).max() <= 1
-    np.testing.assert_allclose(x[0], [1, -1, -1, -1, 0, -1])
-    np.testing.assert_allclose(x[1], -1)
-    np.testing.assert_allclose(x[2], [-1, -1, -1, 1, -1, 1])
-    np.testing.assert_allclose(x[3, 1:], -1)
+    np.testing.assert_allclose(x[0], [1, 0, 0, 0, 0, -1])
+    np.testing.assert_allclose(x[1], [-1, 0, 0, 0, -1, -1])
+    np.testing.assert_allclose(x[2], [-1, 0, 0, 1, -1, 1])
+    np.testing.assert_allclose(x[3, 1:], [0, 0, 0, -1, -1])
 
 
 def test_bytes_that_are_no_text_do_not_raise(tmp_path: Path, people: Schema) -> None:

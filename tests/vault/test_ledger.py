@@ -47,8 +47,9 @@ def raw(path: Path) -> sqlite3.Connection:
 
 
 def made(path: Path, answers: int = 0) -> str:
-    """A closed ledger with one booking, and its grant."""
+    """A closed ledger with a budget and one booking, and its grant."""
     with Ledger.open(path) as ledger:
+        ledger.set_budget("digits", 1.0, 1e-5)
         grant = book(ledger, 1.0, 1e-5, sum=max(answers, 1))
         for index in range(answers):
             ledger.store(grant, "sum", index, map_digest="m", payload=random.Random(index).randbytes(20_000))
@@ -153,6 +154,24 @@ def test_first_booking_sets_the_budget(ledger: Ledger) -> None:
     with pytest.raises(BudgetRefused):
         book(ledger, 0.5, 1e-6)
     assert ledger.accounts() == [account]
+
+
+def test_a_first_booking_given_back_leaves_no_budget(ledger: Ledger) -> None:
+    ledger.void(book(ledger, 1.0, 1e-5))
+    assert ledger.account("digits") is None and ledger.accounts() == []
+    book(ledger, 3.0, 1e-6)
+    account = ledger.account("digits")
+    assert account is not None and (account.epsilon, account.delta, account.remaining_epsilon) == (3.0, 1e-6, 0.0)
+    with pytest.raises(BudgetRefused):
+        book(ledger, 1e-9)
+
+
+def test_a_budget_that_the_owner_set_outlives_a_booking_given_back(ledger: Ledger) -> None:
+    grant = book(ledger, 1.0, 1e-5)
+    ledger.set_budget("digits", 1.0, 1e-5)
+    ledger.void(grant)
+    account = ledger.account("digits")
+    assert account is not None and (account.epsilon, account.remaining_epsilon) == (1.0, 1.0)
 
 
 def test_budgets_of_data_sets_are_separate(ledger: Ledger) -> None:

@@ -10,9 +10,10 @@ import typer
 from limbeck.cli.options import Json, LedgerPath, epsilon_value
 from limbeck.cli.output import emit, table
 from limbeck.queries import finite_or_word
+from limbeck.schema import ADD_REMOVE
 
 Dataset = Annotated[str, typer.Argument(help="The data set's name: a named set, or the name in its schema.")]
-budget = typer.Typer(no_args_is_help=True, help="The privacy budget of each data set.", pretty_exceptions_enable=False)
+budget = typer.Typer(help="Set and show the privacy budget of each data set.", pretty_exceptions_enable=False)
 
 
 def register(app: typer.Typer) -> None:
@@ -72,6 +73,7 @@ def _values(account: Any) -> dict[str, Any]:
         "dataset": account.dataset,
         "epsilon": finite_or_word(account.epsilon),
         "delta": account.delta,
+        "adjacency": ADD_REMOVE,
         "spent_epsilon": finite_or_word(account.spent_epsilon),
         "spent_delta": account.spent_delta,
         "remaining_epsilon": finite_or_word(remaining),
@@ -93,7 +95,7 @@ def _values(account: Any) -> dict[str, Any]:
 def _lines(accounts: list[Any]) -> list[str]:
     if not accounts:
         return ["No data set has a budget yet. Set one with: limbeck budget set DATA --epsilon 1 --delta 1e-5"]
-    rows: list[tuple[object, ...]] = [("data set", "epsilon", "spent", "left", "delta", "spent", "plans")]
+    rows: list[tuple[object, ...]] = [("data set", "epsilon", "spent", "left", "delta", "delta spent", "runs")]
     for values in map(_values, accounts):
         rows.append(
             (
@@ -106,4 +108,4 @@ def _lines(accounts: list[Any]) -> list[str]:
                 len(values["bookings"]),
             )
         )
-    return table(rows)
+    return [*table(rows), f"adjacency of every epsilon: {ADD_REMOVE}"]

@@ -22,16 +22,19 @@ def register(app: typer.Typer) -> None:
 
 
 def privacy(
-    rate: Annotated[float, typer.Option("--rate", help="Sampling rate; 1 for no sampling.")],
-    steps: Annotated[int, typer.Option("--steps", help="Number of answers.")],
+    rate: Annotated[
+        float, typer.Option("--rate", help="The chance of a record to be in one sample; 1 for no sampling.")
+    ],
+    steps: Annotated[int, typer.Option("--steps", help="How many noised answers are given.")],
     noise_multiplier: Annotated[
-        float | None, typer.Option("--noise-multiplier", help="Noise std / sensitivity of one answer.")
+        float | None,
+        typer.Option("--noise-multiplier", help="Standard deviation of the noise / sensitivity of one answer."),
     ] = None,
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
     as_json: Json = False,
 ) -> None:
-    """Epsilon of a noise multiplier, or the noise multiplier of an epsilon."""
+    """Compute epsilon from the noise, or the noise that an epsilon needs. Touches no data and no budget."""
     from limbeck.accounting import calibrate_sampled_gaussian, sampled_gaussian
     from limbeck.queries import require_positive
 
@@ -54,10 +57,20 @@ def evaluate(
     release: ReleaseFolder,
     test: Annotated[str, typer.Option("--test", help="Real test records: a named set (its test split) or a path.")],
     models: Annotated[
-        str | None, typer.Option("--models", help="Comma-separated: convnet, mlp, lenet, linear.")
+        str | None,
+        typer.Option(
+            "--models",
+            help="Networks to train, with commas: convnet, mlp, lenet, linear. Tables take mlp and linear.",
+        ),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", help="Networks per model.")] = 3,
-    preset: Annotated[str | None, typer.Option("--preset", help="paper or cpu; default: cpu without a GPU.")] = None,
+    repeats: Annotated[int, typer.Option("--repeats", help="How many networks to train of each kind.")] = 3,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            help="How to train: paper (long), full (large sets) or cpu (short). Default: cpu on a CPU, else paper.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first network; the others follow.")] = 0,
     device: Annotated[str, typer.Option("--device", help="Where to compute.")] = "cpu",
     schema: SchemaPath = None,
@@ -66,7 +79,7 @@ def evaluate(
     out: Annotated[Path | None, typer.Option("--out", help="Also write the result to this JSON file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train networks from scratch on the set and score them on real test records."""
+    """Train networks on a synthetic set alone and score them on real test records."""
     from limbeck.condense import Request, checked_device
     from limbeck.data.writer import write_atomic
     from limbeck.evaluate.release import evaluate_release
@@ -99,7 +112,7 @@ def verify(
     key: Annotated[str | None, typer.Option("--key", help="The owner's public key, if you know it.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute epsilon from the certificate, check every file, and fail on any change."""
+    """Check a release: its epsilon computed again, every file unchanged, the signature whole, safe to share."""
     from limbeck import certificate as certificates
 
     certificate = certificates.verify(release, key)

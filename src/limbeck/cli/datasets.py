@@ -14,8 +14,8 @@ from limbeck.cli.options import Json, Label, Root
 from limbeck.cli.output import emit, table
 from limbeck.errors import OutputFault, RunConflict
 
-data = typer.Typer(no_args_is_help=True, help="The benchmark sets.", pretty_exceptions_enable=False)
-schema = typer.Typer(no_args_is_help=True, help="What is public about a data set.", pretty_exceptions_enable=False)
+data = typer.Typer(help="List and get the named benchmark sets.", pretty_exceptions_enable=False)
+schema = typer.Typer(help="Say what is public about your data.", pretty_exceptions_enable=False)
 
 
 def register(app: typer.Typer) -> None:

@@ -5,22 +5,35 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from typing import Annotated
 
 import typer
 
+import limbeck
 from limbeck.cli import budgets, checks, datasets, runs
-from limbeck.cli.output import fail
+from limbeck.cli.output import Stopped, Usage, fail
 from limbeck.errors import LimbeckError, OutputFault
 
-app = typer.Typer(
-    name="limbeck",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Differentially private synthetic sets. Exit codes: docs/exit-codes.md.",
-)
+app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for register in (runs.register, checks.register, budgets.register, datasets.register):
     register(app)
+
+
+@app.callback(invoke_without_command=True)
+def limbeck_command(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Turn a private labelled data set into a small synthetic one that is safe to share.
+
+    Begin with 'limbeck demo'. For your own data: schema draft, plan, condense, evaluate, verify.
+
+    A command ends with 0 if all went well, else with a number that docs/exit-codes.md explains.
+    """
+    if version:
+        print(f"limbeck {limbeck.__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:
@@ -32,8 +45,7 @@ def main() -> None:
     except LimbeckError as error:
         sys.exit(fail(error, as_json))
     except KeyboardInterrupt:
-        print("limbeck: stopped. What was answered so far is stored.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(fail(Stopped("Stopped."), as_json))
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -47,10 +59,9 @@ def main() -> None:
 def _unexpected(error: Exception, as_json: bool) -> int:
     show = getattr(error, "format_message", None)
     if show is not None:  # a usage error of the command line library
-        return fail(_Usage(f"{show()} Try 'limbeck --help'."), as_json)
+        return fail(Usage(f"{show().rstrip('. ')}. See: {_help_command(error)}"), as_json)
     if type(error).__name__ == "Abort":
-        print("limbeck: stopped.", file=sys.stderr)
-        return 130
+        return fail(Stopped("Stopped."), as_json)
     if os.environ.get("LIMBECK_DEBUG"):
         traceback.print_exc()
     # The message of an unforeseen error may quote a record, so only its kind and place are shown.
@@ -60,5 +71,6 @@ def _unexpected(error: Exception, as_json: bool) -> int:
     return fail(LimbeckError(text), as_json)
 
 
-class _Usage(LimbeckError):
-    exit_code = 2
+def _help_command(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'limbeck'} --help"

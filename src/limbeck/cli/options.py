@@ -13,22 +13,42 @@ from limbeck.errors import BadInput
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 LedgerPath = Annotated[
     Path | None,
-    typer.Option("--ledger", help="The ledger file. Default: $LIMBECK_LEDGER, else the user's data folder."),
+    typer.Option(
+        "--ledger", help="The file that keeps the budgets. Default: $LIMBECK_LEDGER, else one in your data folder."
+    ),
 ]
-Data = Annotated[str, typer.Argument(help="A named set (see 'limbeck data list') or a path.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="Your data: a folder of images, a .npz, Parquet, CSV or IDX file; or a named set, see 'limbeck data list'."
+    ),
+]
 SchemaPath = Annotated[
-    Path | None, typer.Option("--schema", help="Schema file (TOML) of a path; see 'limbeck schema draft'.")
+    Path | None,
+    typer.Option(
+        "--schema", help="The file that says what is public about your data. 'limbeck schema draft' writes a first one."
+    ),
 ]
 Label = Annotated[str | None, typer.Option("--label", help="The label column of a CSV file.")]
-Root = Annotated[Path | None, typer.Option("--root", help="A folder that holds the named sets.")]
-MethodName = Annotated[str, typer.Option("--method", help="See 'limbeck methods'.")]
+Root = Annotated[
+    Path | None, typer.Option("--root", help="A folder that holds the named sets. Default: $LIMBECK_DATA.")
+]
+MethodName = Annotated[str, typer.Option("--method", help="How the set is made; see 'limbeck methods'.")]
 Epsilon = Annotated[
     str | None,
-    typer.Option("--epsilon", help="The privacy budget of this run; 'inf' for methods that are not private."),
+    typer.Option(
+        "--epsilon",
+        help="How much may be learnt about any one record, at most. Smaller is more private, 1 is common, 'inf' is no privacy.",
+    ),
 ]
-Delta = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta)-differential privacy; below 1/N.")]
-PerClass = Annotated[int | None, typer.Option("--per-class", help="Synthetic records per class.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="A setting of the method, key=value; may be repeated.")]
+Delta = Annotated[
+    float, typer.Option("--delta", help="The chance that epsilon does not hold. Must be below 1 / number of records.")
+]
+PerClass = Annotated[int | None, typer.Option("--per-class", help="How many synthetic records to make of each class.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method as key=value, see 'limbeck methods'. May be repeated."),
+]
 
 
 def epsilon_value(text: str | None) -> float | None:

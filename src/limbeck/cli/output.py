@@ -12,6 +12,18 @@ from limbeck.errors import LimbeckError
 from limbeck.progress import Bar, Lines, Reporter
 
 
+class Stopped(LimbeckError):
+    """The user pressed Ctrl-C."""
+
+    exit_code = 130
+
+
+class Usage(LimbeckError):
+    """A command or an option that does not exist, or is used in the wrong way."""
+
+    exit_code = 2
+
+
 def emit(as_json: bool, values: dict[str, Any], lines: Sequence[str]) -> None:
     """The result of a command."""
     print(json.dumps(values, allow_nan=False) if as_json else "\n".join(lines))
@@ -35,7 +47,7 @@ def fail(error: LimbeckError, as_json: bool) -> int:
         }
         print(json.dumps({"error": details}))
     print(f"limbeck: {error.message}", file=sys.stderr)
-    if error.next_command:
+    if error.next_command and error.next_command not in error.message:
         print(f"  next: {error.next_command}", file=sys.stderr)
     return error.exit_code
 

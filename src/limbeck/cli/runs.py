@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,11 +26,11 @@ from limbeck.cli.options import (
     epsilon_value,
     settings_from,
 )
-from limbeck.cli.output import emit, reporter, table
+from limbeck.cli.output import Stopped, emit, reporter, table
 from limbeck.plan import Plan
 from limbeck.queries import finite_or_word
 
-Out = Annotated[Path, typer.Option("--out", help="The release folder; must not exist or be empty.")]
+Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
 InsecureSeed = Annotated[
     int | None,
     typer.Option(
@@ -62,7 +64,7 @@ def condense(
     insecure_seed: InsecureSeed = None,
     as_json: Json = False,
 ) -> None:
-    """Turn a private data set into a small synthetic one."""
+    """Turn a private data set into a small synthetic one. Its epsilon is booked first; it can be stopped and resumed."""
     from limbeck import condense as work
 
     request = work.Request(
@@ -75,10 +77,10 @@ def condense(
         device=device,
     )
     plan, source = work.plan_for(request, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
-    with reporter() as shown:
+    with stoppable(out), reporter() as shown:
         shown.say(
-            f"{plan.method} on {plan.dataset}: epsilon {plan.price.epsilon:g}, delta {delta:g}; stop with Ctrl-C, "
-            f"go on with: limbeck resume {out}"
+            f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
+            f"{plan.price.adjacency}. You may stop it with Ctrl-C and go on later."
         )
         outcome = work.condense(request, plan, source, out, shown)
     _emit_outcome(outcome.release, outcome.plan, outcome.seconds, outcome.releasable, as_json)
@@ -89,12 +91,26 @@ def resume(
     ledger: LedgerPath = None,
     as_json: Json = False,
 ) -> None:
-    """Take up an interrupted run. It pays nothing twice."""
+    """Go on with a run that was stopped or broke off. Nothing is paid twice."""
     from limbeck import condense as work
 
-    with reporter() as shown:
+    with stoppable(run), reporter() as shown:
         outcome = work.resume(run, shown, ledger)
     _emit_outcome(outcome.release, outcome.plan, outcome.seconds, outcome.releasable, as_json)
+
+
+@contextlib.contextmanager
+def stoppable(run: Path) -> Iterator[None]:
+    """Turn Ctrl-C into a sentence that tells how to go on."""
+    from limbeck.run import is_unfinished, resume_command
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not is_unfinished(run):
+            raise Stopped("Stopped; nothing was booked.") from None
+        command = resume_command(run)
+        raise Stopped(f"Stopped; what was answered so far is kept. Go on with: {command}", command) from None
 
 
 def _emit_outcome(release: Path, plan: Plan, seconds: float, releasable: bool, as_json: bool) -> None:
@@ -131,7 +147,7 @@ def plan(
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a run would ask and cost. Reads no record, books nothing."""
+    """Show what a run would ask and what it would cost. Reads no record, books nothing."""
     from limbeck.accounting import calibrate
     from limbeck.condense import Request, plan_for
     from limbeck.methods import method_named
@@ -148,7 +164,7 @@ def plan(
         "queries": queries,
         "noise_multiplier": drawn.queries[0].noise_multiplier,
     }
-    made = method_named(method, chosen)
+    made = method_named(method, chosen).resolved(source.schema)
     if target is not None and made.fixed_noise is None:
         values["noise_multiplier_rdp"] = calibrate(
             lambda noise: made.queries(source.schema, noise), target, delta, "rdp"
@@ -166,7 +182,7 @@ def plan(
 
 
 def methods(as_json: Json = False) -> None:
-    """List the methods with their papers, needs and settings."""
+    """List the methods: papers, needs and settings."""
     from limbeck.methods import METHODS
 
     found = [
@@ -197,13 +213,13 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Where the demonstration goes.")] = Path("limbeck-demo"),
     as_json: Json = False,
 ) -> None:
-    """Condense the embedded digits at epsilon 1, evaluate the set and show it. Takes a minute or two."""
+    """Try everything on digits that come with the package. Takes a minute or two."""
     from limbeck.demo import run_demo
 
     with reporter() as shown:
         result = run_demo(out, shown)
     lines = [
-        f"epsilon   {result['epsilon']} (delta {result['delta']:g})",
+        f"epsilon   {result['epsilon']} (delta {result['delta']:g}, {result['adjacency']})",
         *(
             f"accuracy  {name}: {score['mean']:.1f} +- {score['std']:.1f} %"
             for name, score in result["accuracy"].items()

@@ -44,7 +44,7 @@ def open_source(
     root: Path | None = None,
 ) -> DataSource:
     """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file)."""
-    base, chosen = _split_suffix(spec)
+    base, chosen = split_suffix(spec)
     split = chosen or split
     if split not in SPLITS:
         raise BadInput(f"split must be one of {', '.join(SPLITS)}, got '{split}'.")
@@ -53,7 +53,7 @@ def open_source(
             raise BadInput(f"The named set '{base}' has a built-in schema; open its files by path to use another one.")
         return _open_named(base, split, root)
     path = Path(base).expanduser()
-    if not path.exists():
+    if not base or not path.exists():
         raise DataNotFound(f"'{spec}' is neither a named set ({', '.join(NAMED)}) nor a path.", "limbeck data list")
     try:
         read, has_splits = layout(path, split)
@@ -64,7 +64,7 @@ def open_source(
     return DataSource(_schema_for(path, schema_path, label), f"{path}:{split}" if has_splits else str(path), read)
 
 
-def _split_suffix(spec: str) -> tuple[str, str | None]:
+def split_suffix(spec: str) -> tuple[str, str | None]:
     base, colon, suffix = spec.rpartition(":")
     return (base, suffix) if colon and suffix in SPLITS else (spec, None)
 

@@ -67,7 +67,8 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
     if column.ordinal:
         top = max(len(column.categories) - 1, 1)
         return (2 * np.maximum(places, 0) / top - 1).astype(np.float32)[:, None]
-    hot = np.full((len(cells), column.width), -1, dtype=np.float32)
+    # 0 and 1, not -1 and 1: the categories that a row does not have should take nothing of the clip.
+    hot = np.zeros((len(cells), column.width), dtype=np.float32)
     known = np.flatnonzero(places >= 0)
     hot[known, places[known]] = 1
     return hot
@@ -86,7 +87,7 @@ def decode_rows(x: Array, schema: Schema) -> dict[str, Array]:
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != schema.numbers or not schema.columns:
         raise BadInput(f"Rows of shape {x.shape} cannot be decoded by the schema of '{schema.name}' {schema.shape}.")
-    x = np.clip(np.nan_to_num(x, nan=-1.0), -1, 1)
+    x = np.nan_to_num(x, nan=-1.0)
     decoded, start = {}, 0
     for column in schema.columns:
         decoded[column.name] = _decode(column, x[:, start : start + column.width])
@@ -97,12 +98,12 @@ def decode_rows(x: Array, schema: Schema) -> dict[str, Array]:
 def _decode(column: Column, x: Array) -> Array:
     if column.numeric:
         assert column.low is not None and column.high is not None
-        values: Array = column.low + (x[:, 0] + 1) / 2 * (column.high - column.low)
+        values: Array = column.low + (np.clip(x[:, 0], -1, 1) + 1) / 2 * (column.high - column.low)
         if not column.integer:
             return values
         return np.clip(np.rint(values), np.ceil(column.low), np.floor(column.high)).astype(np.int64)
     if column.ordinal:
-        places = np.rint((x[:, 0] + 1) / 2 * (len(column.categories) - 1)).astype(np.int64)
+        places = np.rint((np.clip(x[:, 0], -1, 1) + 1) / 2 * (len(column.categories) - 1)).astype(np.int64)
     else:
         places = x.argmax(axis=1)
     return np.array(column.categories)[places]

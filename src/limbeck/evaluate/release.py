@@ -60,6 +60,7 @@ def evaluate_release(
         "records": len(found.y),
         "test_records": len(records.y),
         "epsilon": found.certificate["epsilon"],
+        "adjacency": found.certificate["adjacency"],
         "method": found.certificate["method"],
         "accuracy": {
             name: {

@@ -7,9 +7,9 @@ reach a record, so it cannot make a privacy mistake, only a useless set.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -70,6 +70,10 @@ class Method:
         """The noise multiplier, if the user fixed it; None lets epsilon decide."""
         return None
 
+    def resolved(self, schema: Schema) -> Self:
+        """Itself with every setting that depends on the kind of data filled in; a plan states these."""
+        return self
+
     def check(self, schema: Schema) -> None:
         """Refuse what makes no sense for this data set, in one sentence, before anything is planned."""
         if self.per_class * len(schema.classes) > schema.records:
@@ -85,8 +89,10 @@ class Method:
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         raise NotImplementedError
 
-    def labels(self, schema: Schema) -> Tensor:
-        return torch.arange(len(schema.classes)).repeat_interleave(self.per_class)
+    def labels(self, schema: Schema, rows: Sequence[int] | None = None) -> Tensor:
+        """Class indices of the set: `per_class` of each, or as many as `rows` says."""
+        counts = torch.tensor(rows if rows is not None else [self.per_class] * len(schema.classes))
+        return torch.arange(len(schema.classes)).repeat_interleave(counts)
 
     def generator(self, *place: int | str) -> torch.Generator:
         """A public generator for one place in the algorithm, so that a resumed run draws what it would have drawn."""
@@ -115,11 +121,15 @@ def count_queries(schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
     )
 
 
-def expected_groups(schema: Schema, group: int, ask: Ask) -> Tensor:
-    """How many records of each class a sample holds on average: rate x (public or bought) class size."""
-    rates = torch.tensor(group_rates(schema, group))
+def class_sizes(schema: Schema, ask: Ask) -> Tensor:
+    """The size of each class, public or bought."""
     if schema.class_sizes is not None:
-        return rates * torch.tensor(schema.class_sizes, dtype=torch.float32)
+        return torch.tensor(schema.class_sizes, dtype=torch.float32)
     counts = ask("counts", 0, OneHot(classes=len(schema.classes))).tensor()
     # The noise may push a small class to zero or below; a tenth of the mean size is a public floor.
-    return rates * counts.clamp_min(0.1 * schema.records / len(schema.classes))
+    return counts.clamp_min(0.1 * schema.records / len(schema.classes))
+
+
+def expected_groups(schema: Schema, group: int, sizes: Tensor) -> Tensor:
+    """How many records of each class a sample holds on average."""
+    return torch.tensor(group_rates(schema, group)) * sizes

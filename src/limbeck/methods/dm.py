@@ -18,7 +18,7 @@ import torch
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet, group_rates
-from limbeck.methods.matching import FeatureMatching
+from limbeck.methods.matching import FeatureMatching, class_means
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask
@@ -34,7 +34,8 @@ class DM(FeatureMatching):
     needs: ClassVar[str] = "an infinite budget: its release is not private; hours on two cores"
     private: ClassVar[bool] = False
 
-    I: int = 20_000  # noqa: E741
+    image_iterations: ClassVar[int] = 20_000
+
     L: int = 256
 
     def __post_init__(self) -> None:
@@ -54,20 +55,16 @@ class DM(FeatureMatching):
                 clip=math.inf,
                 noise_multiplier=0.0,
                 rate=group_rates(schema, self.L),
-                count=self.I,
+                count=self.I or self.image_iterations,
             ),
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        labels = self.labels(schema).to(device)
-        images = self.start(schema, device)
-        velocity = torch.zeros_like(images)
-        for i in logbook.steps(self.I, {"images": images, "velocity": velocity}, "features"):
+        sizes = None if schema.class_sizes is None else torch.tensor(schema.class_sizes)
+        descent = self.descent(schema, self.set_labels(schema, sizes), logbook, device)
+        for i in descent.steps("features"):
             features = self.features(schema, i, with_count=True)
             sums = ask("features", i, features).tensor(device)
-            images.requires_grad_(True)
-            means = features.rows(images, labels).view(len(schema.classes), self.per_class, -1).mean(1)
-            loss = (sums / sums[:, -1:].clamp_min(1) - means).square().sum()
-            self.descend(images, velocity, loss)
-            images.requires_grad_(False)
-        return self.finished(schema, images)
+            means = class_means(features.rows(descent.x, descent.labels), descent.labels, len(schema.classes))
+            descent.move((sums / sums[:, -1:].clamp_min(1) - means).square().sum())
+        return descent.result()

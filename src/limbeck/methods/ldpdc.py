@@ -6,7 +6,7 @@ sample of L records of its class, divided by L.
 Where we differ, and why:
 - Records are clamped and clipped in the vault; the published code relies on the reader for the range.
 - Pixels are summed in [0, 1] and clipped to `clip` x sqrt(d), not in [-1, 1] with sqrt(d): the dark background of a picture
-  then takes nothing of the clip, and the same picture gets about a third of the noise. `--set pixels=signed --set clip=1`
+  then takes nothing of the clip, and the same picture gets a fifth less noise. `--set pixels=signed --set clip=1`
   is the paper's own form.
 - Epsilon is PLD's, not RDP's, so the noise for the same epsilon is a fifth smaller.
 """
@@ -20,7 +20,15 @@ from typing import ClassVar
 import torch
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, Method, SyntheticSet, count_queries, expected_groups, group_rates
+from limbeck.methods.base import (
+    Logbook,
+    Method,
+    SyntheticSet,
+    class_sizes,
+    count_queries,
+    expected_groups,
+    group_rates,
+)
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, Identity
@@ -69,7 +77,7 @@ class LDPDC(Method):
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         unit = self.pixels == "unit"
         record = Identity(shift=1.0, scale=0.5) if unit else Identity()
-        expected = expected_groups(schema, self.L, ask)[:, None]
+        expected = expected_groups(schema, self.L, class_sizes(schema, ask))[:, None]
         means = torch.zeros(len(schema.classes), self.per_class, schema.numbers)
         for j in logbook.steps(self.per_class, {"means": means}, "groups"):
             means[:, j] = ask("groups", j, record).tensor() / expected

@@ -8,7 +8,8 @@ Where we differ, and why:
   noise, so that noise repeats; a descendant stores clean sums and noises them at every use. Neither is private as claimed.
 - All classes are one query: a record touches the row of its class only, so the table costs what one row costs.
 - Where class sizes are not public they are bought, and one rate serves all classes.
-- Epsilon is the smaller of PLD's and RDP's: about a tenth less noise for the same epsilon.
+- For tables: rows in proportion to the class sizes, a calmer start, smaller steps and averaging (`matching.py`).
+- Epsilon is the smaller of PLD's and RDP's: about 8 per cent less noise for the same epsilon.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, SyntheticSet, count_queries, expected_groups, group_rates
-from limbeck.methods.matching import FeatureMatching
+from limbeck.methods.base import Logbook, SyntheticSet, class_sizes, count_queries, expected_groups, group_rates
+from limbeck.methods.matching import FeatureMatching, class_means
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask
@@ -61,25 +62,21 @@ class NDPDC(FeatureMatching):
             clip=self.G,
             noise_multiplier=noise_multiplier,
             rate=group_rates(schema, self.L),
-            count=self.I,
+            count=self.I or self.image_iterations,
         )
         return (features, *count_queries(schema, noise_multiplier))
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        expected = expected_groups(schema, self.L, ask)[:, None].to(device)
-        labels = self.labels(schema).to(device)
-        images = self.start(schema, device)
-        velocity = torch.zeros_like(images)
-        for i in logbook.steps(self.I, {"images": images, "velocity": velocity}, "features"):
+        sizes = class_sizes(schema, ask)
+        expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
+        descent = self.descent(schema, self.set_labels(schema, sizes), logbook, device)
+        for i in descent.steps("features"):
             features = self.features(schema, i)
             noisy_sum = ask("features", i, features).tensor(device)
-            images.requires_grad_(True)
-            rows = self._clipped(features.rows(images, labels))
-            mean = rows.view(len(schema.classes), self.per_class, -1).mean(1)
-            loss = (noisy_sum - expected * mean).square().sum()
-            self.descend(images, velocity, loss)
-            images.requires_grad_(False)
-        return self.finished(schema, images)
+            rows = self._clipped(features.rows(descent.x, descent.labels))
+            means = class_means(rows, descent.labels, len(schema.classes))
+            descent.move((noisy_sum - expected * means).square().sum())
+        return descent.result()
 
     def _clipped(self, rows: Tensor) -> Tensor:
         """Clip the synthetic features like the real ones; the factor is a constant of the step."""

@@ -14,8 +14,9 @@ The constitution of this file. It binds every future version of Limbeck.
 9. Every budget and booking holds the digest of the one before it; a broken chain stops everything.
 10. A damaged file is reported and left exactly as it is.
 
-Tables: `budgets` (a row for every setting, the newest of a data set is in force), `bookings` (a row for every plan),
-`answers` (a row for every answer). Epsilon and delta are kept as the text that Python prints for the float.
+Tables: `budgets` (a row for every setting by the owner, the newest of a data set is in force; without one the first
+booking that was not given back is itself the budget), `bookings` (a row for every plan), `answers` (a row for every
+answer). Epsilon and delta are kept as the text that Python prints for the float.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from limbeck.vault.ledger_rows import (
     is_booked,
     read_account,
     read_answer,
+    read_budget,
     read_grant,
     unknown_label,
 )
@@ -94,7 +96,7 @@ class Ledger:
             account = read_account(db, dataset)
             if account is not None:
                 check_not_below_spent(account, epsilon, delta)
-            if account is None or (account.epsilon, account.delta) != (epsilon, delta):
+            if read_budget(db, dataset) != (epsilon, delta):
                 append_budget(db, dataset, epsilon, delta)
             return account_of(dataset, epsilon, delta, account.bookings if account else ())
 
@@ -107,8 +109,8 @@ class Ledger:
     def accounts(self) -> list[Account]:
         """All accounts, by name."""
         with self.file.transaction(write=False) as db:
-            names = [str(row[0]) for row in db.execute("SELECT DISTINCT dataset FROM budgets ORDER BY dataset")]
-            found = [read_account(db, name) for name in names]
+            names = db.execute("SELECT dataset FROM budgets UNION SELECT dataset FROM bookings ORDER BY dataset")
+            found = [read_account(db, str(name)) for (name,) in names.fetchall()]
         return [account for account in found if account is not None]
 
     # Bookings
@@ -124,7 +126,7 @@ class Ledger:
         counts: Mapping[str, int],
         grant: str | None = None,
     ) -> str:
-        """Pay for a plan and return its grant. Without a budget the first plan's price becomes the budget.
+        """Pay for a plan and return its grant. Without a budget the first plan's price is the budget, until it is void.
 
         A run that wrote down its own `grant` before booking may book again after a crash: the same grant and plan are
         paid once.
@@ -143,23 +145,26 @@ class Ledger:
                     )
                 return grant
             account = read_account(db, dataset)
-            if account is None:
-                if math.isinf(epsilon):
-                    # Giving up privacy is the owner's explicit word, never the side effect of a first run.
-                    raise BudgetRefused(
-                        f"This plan is not private (epsilon requested inf), and data set {dataset!r} has no budget "
-                        "that allows it (remaining 0.0, difference inf). Nothing was booked.",
-                        budget_command(dataset, epsilon, delta),
-                    )
-                append_budget(db, dataset, epsilon, delta)
-            else:
+            if account is not None:
                 check_fits(account, epsilon, delta)
+            elif math.isinf(epsilon):
+                # Giving up privacy is the owner's explicit word, never the side effect of a first run.
+                raise BudgetRefused(
+                    f"This plan is not private (epsilon requested inf), and data set {dataset!r} has no budget "
+                    "that allows it (remaining 0.0, difference inf). Nothing was booked.",
+                    budget_command(dataset, epsilon, delta),
+                )
             return append_booking(db, dataset, plan, method, epsilon, delta, counts, grant)
 
     def is_finished(self, grant: str) -> bool:
         """Whether this grant was booked and has ended; False for one that was never booked."""
         with self.file.transaction(write=False) as db:
             return is_booked(db, grant) and read_grant(db, grant).state == "finished"
+
+    def is_void(self, grant: str) -> bool:
+        """Whether this grant was booked and given back; False for one that was never booked."""
+        with self.file.transaction(write=False) as db:
+            return is_booked(db, grant) and read_grant(db, grant).state == "void"
 
     def void(self, grant: str) -> None:
         """Give a booking back of which nothing was used.

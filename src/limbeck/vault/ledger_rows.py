@@ -39,11 +39,10 @@ class StoredAnswer:
 
 
 def read_account(db: sqlite3.Connection, dataset: str) -> Account | None:
-    budget = db.execute(
-        "SELECT epsilon, delta FROM budgets WHERE dataset = ? ORDER BY number DESC LIMIT 1", (dataset,)
-    ).fetchone()
-    if budget is None:
-        return None
+    """The account of a data set; None while neither a budget nor a booking that still counts is on record.
+
+    Guarantee: without an owner's budget the first counted booking is the budget, so nothing more can be booked.
+    """
     rows = db.execute(
         "SELECT grant_id, epsilon, delta, method, created, state FROM bookings WHERE dataset = ? ORDER BY number",
         (dataset,),
@@ -52,7 +51,16 @@ def read_account(db: sqlite3.Connection, dataset: str) -> Account | None:
         Booking(grant, dataset, float(epsilon), float(delta), method, created, state)
         for grant, epsilon, delta, method, created, state in rows
     )
-    return account_of(dataset, float(budget[0]), float(budget[1]), bookings)
+    first = next(((booking.epsilon, booking.delta) for booking in bookings if booking.state != "void"), None)
+    budget = read_budget(db, dataset) or first
+    return None if budget is None else account_of(dataset, *budget, bookings)
+
+
+def read_budget(db: sqlite3.Connection, dataset: str) -> tuple[float, float] | None:
+    """The budget that the owner set last."""
+    newest = "SELECT epsilon, delta FROM budgets WHERE dataset = ? ORDER BY number DESC LIMIT 1"
+    found = db.execute(newest, (dataset,)).fetchone()
+    return None if found is None else (float(found[0]), float(found[1]))
 
 
 def append_budget(db: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:

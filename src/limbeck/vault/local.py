@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from limbeck.accounting import price, require_delta
 from limbeck.data.encoding import encode
 from limbeck.data.records import Records
-from limbeck.errors import LimbeckError, RunConflict, WallBreach
+from limbeck.errors import RunConflict, WallBreach
 from limbeck.plan import Plan
 from limbeck.queries import Query
 from limbeck.schema import Schema
@@ -93,15 +93,19 @@ class LocalVault:
     def open_records(self, grant: Grant) -> None:
         """Read the records, so that a file that cannot be read is found before anything is asked.
 
-        Guarantee: nothing is read unless `grant` is booked. If reading fails before the first answer, the booking is given
-        back, because nothing was released.
+        Guarantee: nothing is read unless `grant` is booked, with this very plan. If reading fails before the first answer,
+        the booking is given back, because nothing was released.
         """
-        self._ledger.grant(grant.id)
+        # The noise of an answer follows the grant's plan, so it has to be the plan that was paid for (rule 1).
+        if self._ledger.grant(grant.id).plan != grant.plan.to_json():
+            raise WallBreach(
+                f"Grant {grant.id} was booked with another plan; nothing is read or answered for this one."
+            )
         if self._records is not None:
             return
         try:
             self._records = _checked(self._source.load(), self._schema)
-        except (LimbeckError, MemoryError):
+        except Exception:
             if not sum(self._ledger.drawn(grant.id).values()):
                 self._ledger.void(grant.id)
             raise

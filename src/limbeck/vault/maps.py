@@ -25,7 +25,7 @@ SAFE = 1 - 1e-6
 
 
 def clip_rows(rows: Tensor, clip: float) -> Tensor:
-    """Scale each row down to norm `clip`.
+    """Scale each row down to norm `clip`, in double precision.
 
     Guarantee: every returned row has an L2 norm of at most `clip`, whatever the row holds (rule 8): numbers that are not
     finite count as 0.
@@ -33,7 +33,9 @@ def clip_rows(rows: Tensor, clip: float) -> Tensor:
     rows = torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
     factor = (clip * SAFE / norms.clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1.0)
-    clipped: Tensor = rows * factor.to(rows.dtype)
+    # In double precision: the factor of a huge row or a tiny clip is no normal single-precision number, and would be rounded
+    # by more than SAFE allows for.
+    clipped: Tensor = rows.double() * factor
     return clipped
 
 
@@ -192,7 +194,8 @@ def records_mix(mapping: Map, shape: tuple[int, ...], classes: int) -> bool:
     """Whether changing one record changes another record's row, tried on public random records (rule 7)."""
     generator = torch.Generator().manual_seed(7)
     x = torch.rand((3, *shape), generator=generator) * 2 - 1
-    y = torch.zeros(3, dtype=torch.long)
+    # The first and the last class, so that a map made for fewer classes fails here and not because of some record's label.
+    y = torch.tensor([0, classes - 1, classes - 1])
     changed = x.clone()
     changed[1] = -changed[1] * 0.5
     with torch.no_grad():

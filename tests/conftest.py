@@ -1,0 +1,62 @@
+"""What all tests share: a ledger and a cache of their own, and the command line inside this process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test sees or changes the ledger, the key or the data sets of the person who runs it."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("LIMBECK_LEDGER", str(home / "ledger.sqlite"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
+    monkeypatch.setenv("LIMBECK_CACHE", str(home / "cache"))
+    monkeypatch.setenv("LIMBECK_OFFLINE", "1")
+    for name in ("LIMBECK_DATA", "LIMBECK_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one JSON object on standard output; fails if anything else is there."""
+        assert self.out.count("\n") == 1, self.out
+        values = json.loads(self.out)
+        assert isinstance(values, dict)
+        return values
+
+
+Cli = Callable[..., Ended]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Run `limbeck ARGUMENTS` in this process."""
+    from limbeck.cli.main import main
+
+    def run(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["limbeck", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, shown.out, shown.err)
+
+    return run

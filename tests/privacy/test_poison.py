@@ -1,0 +1,177 @@
+"""Poisoned records: they blow up if anything but a booked question of the vault touches them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import DELTA
+
+from limbeck import certificate as certificates
+from limbeck.condense import Request, condense, make_plan
+from limbeck.data.records import Records
+from limbeck.errors import BudgetRefused, LimbeckError
+from limbeck.methods import METHODS, method_named
+from limbeck.progress import Silent
+from limbeck.release import read_release
+from limbeck.schema import Schema
+from limbeck.vault.ledger import Ledger
+from limbeck.vault.local import LocalVault, _checked
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ldpdc": {"per_class": 2, "L": 5, "sigma": 2.0},
+    "ndpdc": {"per_class": 2, "L": 5, "I": 3, "width": 4, "sigma": 2.0},
+    "dm": {"per_class": 2, "L": 5, "I": 3, "width": 4},
+}
+# The two places that may look at a record: the answer to a booked question, and the check of what a reader gave.
+ALLOWED = (LocalVault._noised_sum.__wrapped__.__code__, _checked.__code__)
+
+
+class Poisoned(np.ndarray):
+    """An array whose numbers may be looked at in the vault only. Lengths and shapes do not count as looking."""
+
+    def __getitem__(self, key: Any) -> Any:
+        require_vault()
+        return np.asarray(super().__getitem__(key))
+
+    def __iter__(self) -> Iterator[Any]:
+        require_vault()
+        return super().__iter__()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        require_vault()
+        return getattr(ufunc, method)(*(plain(value) for value in inputs), **options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        require_vault()
+        return function(*(plain(value) for value in args), **{key: plain(value) for key, value in options.items()})
+
+    def _method(name: str) -> Any:
+        def touch(self: Poisoned, *args: Any, **options: Any) -> Any:
+            require_vault()
+            return getattr(plain(self), name)(*args, **options)
+
+        return touch
+
+    min, max, mean, sum, tobytes, tolist, copy, astype, item, __repr__ = map(
+        _method, ("min", "max", "mean", "sum", "tobytes", "tolist", "copy", "astype", "item", "__repr__")
+    )
+
+
+class Touched(AssertionError):
+    pass
+
+
+def plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, Poisoned) else value
+
+
+def require_vault() -> None:
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code in ALLOWED:
+            return
+        frame = frame.f_back  # type: ignore[assignment]
+    raise Touched("a record was looked at outside of the vault")
+
+
+@dataclass(eq=False)
+class PoisonedSource:
+    """Refuses to load unless the ledger holds an open booking for the data set."""
+
+    schema: Schema
+    ledger: Path
+    loads: list[str] = field(default_factory=list)
+
+    def load(self) -> Records:
+        with Ledger.open(self.ledger) as ledger:
+            account = ledger.account(self.schema.name)
+        booked = [booking for booking in account.bookings if booking.state == "open"] if account else []
+        assert booked, "records were read before anything was booked"
+        self.loads.append(booked[-1].grant)
+        random = np.random.default_rng(0)
+        y = np.repeat(np.arange(3), 40).astype(np.int64)
+        return Records(random.random((120, 1, 8, 8), dtype=np.float32).view(Poisoned), y.view(Poisoned))
+
+
+@pytest.fixture
+def poisoned(unsized: Schema, tmp_path: Path) -> PoisonedSource:
+    return PoisonedSource(unsized, tmp_path / "ledger.sqlite")
+
+
+def test_the_poison_works() -> None:
+    array = np.ones(3).view(Poisoned)
+    assert len(array) == 3 and array.shape == (3,)
+    for touch in (
+        lambda: array[0],
+        lambda: array + 1,
+        lambda: array.max(),
+        lambda: np.mean(array),
+        lambda: np.bincount(array),
+        lambda: list(array),
+        lambda: array.tobytes(),
+        lambda: repr(array),
+    ):
+        with pytest.raises(Touched):
+            touch()
+
+
+def test_settings_are_here_for_every_method() -> None:
+    assert set(SETTINGS) == set(METHODS)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_planning_reads_and_books_nothing(name: str, poisoned: PoisonedSource) -> None:
+    method = method_named(name, SETTINGS[name])
+    plan = make_plan(poisoned.schema, method, None if method.private else float("inf"), DELTA)
+    with Ledger.open(poisoned.ledger) as ledger:
+        vault = LocalVault(poisoned, ledger)
+        assert vault.describe() is poisoned.schema and plan.dataset == poisoned.schema.name
+        assert not ledger.accounts()
+    assert not poisoned.loads
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_whole_run_touches_records_only_to_answer_booked_questions(
+    name: str, poisoned: PoisonedSource, tmp_path: Path
+) -> None:
+    method = method_named(name, SETTINGS[name])
+    if not method.private:
+        with Ledger.open(poisoned.ledger) as ledger:
+            ledger.set_budget(poisoned.schema.name, float("inf"), DELTA)
+    plan = make_plan(poisoned.schema, method, None if method.private else float("inf"), DELTA)
+    request = Request(data="tiny", ledger=str(poisoned.ledger))
+    outcome = condense(request, plan, poisoned, tmp_path / "out", Silent())
+    assert len(poisoned.loads) == 1
+    assert certificates.verify(outcome.release)["private"] is method.private
+    assert len(read_release(outcome.release).y) == 6
+    with Ledger.open(poisoned.ledger) as ledger:
+        assert ledger.drawn(poisoned.loads[0]) == plan.counts
+
+
+def test_a_refused_budget_reads_nothing(poisoned: PoisonedSource, tmp_path: Path) -> None:
+    with Ledger.open(poisoned.ledger) as ledger:
+        ledger.set_budget(poisoned.schema.name, 0.1, DELTA)
+    plan = make_plan(poisoned.schema, method_named("ldpdc", SETTINGS["ldpdc"]), None, DELTA)
+    with pytest.raises(BudgetRefused):
+        condense(Request(data="tiny", ledger=str(poisoned.ledger)), plan, poisoned, tmp_path / "out", Silent())
+    assert not poisoned.loads and not (tmp_path / "out").exists()
+
+
+def test_a_reader_that_fails_gives_the_booking_back(poisoned: PoisonedSource, tmp_path: Path) -> None:
+    class Broken(PoisonedSource):
+        def load(self) -> Records:
+            raise LimbeckError("The disk is gone.")
+
+    broken = Broken(poisoned.schema, poisoned.ledger)
+    plan = make_plan(poisoned.schema, method_named("ldpdc", SETTINGS["ldpdc"]), None, DELTA)
+    with pytest.raises(LimbeckError, match="disk"):
+        condense(Request(data="tiny", ledger=str(poisoned.ledger)), plan, broken, tmp_path / "out", Silent())
+    with Ledger.open(poisoned.ledger) as ledger:
+        account = ledger.account(poisoned.schema.name)
+        assert account is None or not [b for b in account.bookings if b.state != "void"]

@@ -1,0 +1,176 @@
+"""One record, added or removed, moves a clipped sum by at most `clip`: replayed on neighbours, without noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from limbeck.data.encoding import encode
+from limbeck.nets import Augmentation, NetSpec, build
+from limbeck.schema import Schema
+from limbeck.vault.maps import Identity, Map, NetworkGradient, OneHot, RandomFeatures, SecondMoment, clip_rows
+
+SHAPE, CLASSES, RECORDS = (1, 8, 8), 3, 11
+MLP = NetSpec(kind="mlp", width=5, depth=2)
+WEIGHTS = {name: value.detach() for name, value in build(MLP, SHAPE, CLASSES, seed=3).named_parameters()}
+
+
+def features(kind: str, with_count: bool = False, augmented: bool = False) -> RandomFeatures:
+    augmentation = Augmentation() if augmented else None
+    net = NetSpec(kind=kind, width=4)
+    return RandomFeatures(net=net, shape=SHAPE, seed=5, augmentation=augmentation, with_count=with_count)
+
+
+MAPPINGS: dict[str, Map] = {
+    "identity": Identity(),
+    "shifted": Identity(shift=1.0, scale=0.5),
+    "blown up": Identity(scale=1e38),
+    "one hot": OneHot(classes=CLASSES),
+    "second moment": SecondMoment(),
+    "centred second moment": SecondMoment(centre=(0.1,) * 64),
+    "convnet": features("convnet"),
+    "convnet with count": features("convnet", with_count=True),
+    "augmented convnet": features("convnet", augmented=True),
+    "linear": features("linear"),
+    "gradient": NetworkGradient(net=MLP, shape=SHAPE, classes=CLASSES, weights=WEIGHTS),
+}
+mappings = pytest.mark.parametrize("name", MAPPINGS)
+
+
+def some_records(count: int = RECORDS, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand((count, *SHAPE), generator=generator) * 2 - 1
+    return x, (torch.arange(count) * CLASSES // max(count, 1))
+
+
+def summed(mapping: Map, x: Tensor, y: Tensor, clip: float, by_class: bool) -> Tensor:
+    with torch.no_grad():
+        row = y if by_class else torch.zeros_like(y)
+        return mapping.clipped_sum(x, row, y, CLASSES if by_class else 1, clip)
+
+
+def strange(kind: str) -> Tensor:
+    filled = {"zeros": 0.0, "huge": 1e30, "largest": 3.4e38, "nan": math.nan, "infinite": math.inf, "low": -math.inf}
+    if kind in filled:
+        return torch.full(SHAPE, filled[kind])
+    mixed = torch.linspace(-1, 1, math.prod(SHAPE)).view(SHAPE).clone()
+    mixed[0, 0, 0], mixed[0, 1, 1], mixed[0, 2, 2] = math.nan, 1e30, -math.inf
+    return mixed
+
+
+@mappings
+@pytest.mark.parametrize("by_class", [True, False])
+@pytest.mark.parametrize("clip", [1e-3, 1.0, 50.0])
+def test_adding_an_ordinary_record_moves_the_sum_by_at_most_the_clip(name: str, by_class: bool, clip: float) -> None:
+    x, y = some_records()
+    for place in (0, RECORDS // 2, RECORDS - 1):
+        others = torch.arange(RECORDS) != place
+        whole = summed(MAPPINGS[name], x, y, clip, by_class)
+        moved = whole - summed(MAPPINGS[name], x[others], y[others], clip, by_class)
+        assert moved.dtype == torch.float64 and moved.isfinite().all()
+        assert moved.norm().item() <= clip
+
+
+@mappings
+@pytest.mark.parametrize("kind", ["zeros", "huge", "largest", "nan", "infinite", "low", "mixed"])
+def test_adding_an_adversarial_record_moves_the_sum_by_at_most_the_clip(name: str, kind: str) -> None:
+    x, y = some_records()
+    more, labels = torch.cat([x, strange(kind)[None]]), torch.cat([y, torch.tensor([CLASSES - 1])])
+    for clip in (1e-3, 1.0):
+        for by_class in (True, False):
+            moved = summed(MAPPINGS[name], more, labels, clip, by_class) - summed(MAPPINGS[name], x, y, clip, by_class)
+            assert moved.isfinite().all()
+            assert moved.norm().item() <= clip
+
+
+@mappings
+def test_the_clip_is_reached_and_not_wasted(name: str) -> None:
+    x, y = some_records(1)
+    assert summed(MAPPINGS[name], x, y, 1e-3, True).norm().item() > 1e-3 * (1 - 1e-5)
+
+
+@mappings
+def test_a_record_touches_the_row_of_its_class_only(name: str) -> None:
+    x, y = some_records()
+    moved = summed(MAPPINGS[name], x, y, 1.0, True) - summed(MAPPINGS[name], x[:-1], y[:-1], 1.0, True)
+    assert moved[:-1].count_nonzero() == 0 and moved[-1].norm() > 0
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(width=32), min_size=1, max_size=64),
+    st.one_of(st.floats(1e-6, 1e6), st.sampled_from([1e-44, 3e-42, 1e-40, 1e-38])),
+)
+def test_a_clipped_row_never_exceeds_the_clip(values: list[float], clip: float) -> None:
+    clipped = clip_rows(torch.tensor([values], dtype=torch.float32), clip)
+    assert clipped.isfinite().all()
+    assert np.linalg.norm(clipped.double().numpy()) <= clip
+
+
+def test_rows_beyond_single_precision_are_clipped_as_well() -> None:
+    rows = torch.rand((500, 3072), generator=torch.Generator().manual_seed(0)) * 3.4e38
+    for clip in (1.0, 0.01, 1e-5):
+        assert clip_rows(rows, clip).double().norm(dim=1).max().item() <= clip
+
+
+def test_short_rows_are_left_as_they_are() -> None:
+    rows = torch.rand((5, 7), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(clip_rows(rows, 100.0), rows.double())
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.lists(st.floats(width=32), min_size=64, max_size=64), st.integers(0, CLASSES - 1))
+def test_any_record_at_all_keeps_the_bound_after_encoding(values: list[float], label: int) -> None:
+    schema = Schema(name="tiny", shape=SHAPE, classes=("a", "b", "c"), records=100, high=16.0)
+    x, y = some_records()
+    encoded = encode(np.array(values, dtype=np.float32).reshape(1, *SHAPE), schema)
+    assert encoded.isfinite().all() and encoded.abs().max() <= 1
+    for name in ("identity", "second moment", "convnet with count", "linear", "gradient"):
+        more, labels = torch.cat([x, encoded]), torch.cat([y, torch.tensor([label])])
+        moved = summed(MAPPINGS[name], more, labels, 0.5, False) - summed(MAPPINGS[name], x, y, 0.5, False)
+        assert moved.norm().item() <= 0.5
+
+
+def test_the_second_moment_is_the_sum_of_clipped_outer_products() -> None:
+    mapping = SecondMoment(centre=(0.2,) * 64)
+    x, y = some_records()
+    rows = torch.stack([torch.outer(z, z).flatten() for z in x.flatten(1).double() - 0.2])
+    expected = torch.zeros(CLASSES, 64 * 64, dtype=torch.float64).index_add_(0, y, clip_rows(rows, 3.0))
+    assert torch.allclose(summed(mapping, x, y, 3.0, True), expected, atol=1e-5)
+    assert torch.allclose(summed(mapping, x, y, 3.0, True), Map.clipped_sum(mapping, x, y, y, CLASSES, 3.0), atol=1e-5)
+
+
+def test_network_gradients_are_those_of_single_records() -> None:
+    x, y = some_records(5)
+    rows = MAPPINGS["gradient"].rows(x, y)
+    network = build(MLP, SHAPE, CLASSES, seed=3)
+    for place in range(5):
+        network.zero_grad()
+        torch.nn.functional.cross_entropy(network(x[place : place + 1]), y[place : place + 1]).backward()
+        expected = torch.cat([value.grad.flatten() for _, value in network.named_parameters()])
+        assert torch.allclose(rows[place], expected, atol=1e-5)
+    alone = sum(summed(MAPPINGS["gradient"], x[i : i + 1], y[i : i + 1], 0.1, True) for i in range(5))
+    assert torch.allclose(summed(MAPPINGS["gradient"], x, y, 0.1, True), alone, atol=1e-5)
+
+
+@mappings
+def test_a_sum_in_chunks_is_the_whole_sum(name: str) -> None:
+    x, y = some_records()
+    whole = summed(MAPPINGS[name], x, y, 1.0, True)
+    for size in (1, 4):
+        parts = [summed(MAPPINGS[name], x[i : i + size], y[i : i + size], 1.0, True) for i in range(0, RECORDS, size)]
+        assert torch.allclose(sum(parts), whole, atol=1e-5)
+
+
+@mappings
+def test_the_sum_over_no_record_is_zero(name: str) -> None:
+    x, y = some_records(0)
+    for by_class in (True, False):
+        total = summed(MAPPINGS[name], x, y, 1.0, by_class)
+        assert len(total) == (CLASSES if by_class else 1) and total.count_nonzero() == 0
