@@ -191,7 +191,11 @@ def _finish(
 ) -> Outcome:
     began = time.monotonic()
     writer = ReleaseWriter(
-        plan=grant.plan, schema=vault.describe(), randomness=vault.randomness, key=ledger.path.with_name("signing-key")
+        plan=grant.plan,
+        schema=vault.describe(),
+        randomness=vault.randomness,
+        key=ledger.path.with_name("signing-key"),
+        drawn=lambda: ledger.drawn(grant.id),
     )
     try:
         carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds)

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ class ReleaseWriter:
     schema: Schema
     randomness: Randomness
     key: Path
+    drawn: Callable[[], Mapping[str, int]]  # answers given, as the ledger counted them
 
     def write(self, folder: Path, result: SyntheticSet) -> None:
         """The certificate comes last, so a folder that has one is complete."""
@@ -58,7 +60,7 @@ class ReleaseWriter:
         return certificates.certify(
             plan=self.plan,
             schema=self.schema,
-            drawn=self.plan.counts,
+            drawn=self.drawn(),
             randomness=self.randomness,
             records=len(result.y),
             files=hashes,

@@ -13,8 +13,8 @@ from limbeck.schema import Schema
 
 PNG = b"\x89PNG not really"
 EVALUATION = {
-    "test": "tiny/test", "preset": "paper", "labels": "hard", "repeats": 2, "majority_rate": 0.21,
-    "accuracy": {"convnet": {"mean": 0.93712, "std": 0.004, "runs": [0.93, 0.94]}},
+    "test": "tiny/test", "preset": "paper", "labels": "hard", "repeats": 2, "majority_rate": 21.0,
+    "accuracy": {"convnet": {"mean": 93.712, "std": 0.4, "runs": [93.0, 94.0]}},
 }  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def _accuracy(evaluation: Mapping[str, Any]) -> dict[str, Any]:
                 "mean": percent(mean),
                 "std": percent(result.get("std")),
                 "runs": _runs(runs),
-                "share": round(100 * min(max(mean, 0.0), 1.0), 2) if _finite(mean) else 0,
+                "share": round(min(max(mean, 0.0), 100.0), 2) if _finite(mean) else 0,
             }
         )
     return {
@@ -131,12 +131,12 @@ def _finite(value: Any) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def percent(share: Any) -> str:
+def percent(value: Any) -> str:
     """
-    >>> percent(0.93712), percent(None)
+    >>> percent(93.712), percent(None)
     ('93.71 %', '-')
     """
-    return f"{100 * share:.2f} %" if _finite(share) else "-"
+    return f"{value:.2f} %" if _finite(value) else "-"
 
 
 def _footer(certificate: Mapping[str, Any]) -> str:

@@ -1,0 +1,94 @@
+"""The published accuracy figures: each row is two `limbeck` commands, and its result is kept as JSON.
+
+    python -m benchmarks.accuracy                    every row (hours on two cores)
+    python -m benchmarks.accuracy ldpdc-mnist        one row
+    python -m benchmarks.accuracy ldpdc-mnist --release FOLDER    evaluate a release that is there already
+
+The benchmark sets are public, so the ledger is a throw-away one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: how the set is made, how it is scored, and what the paper says."""
+
+    data: str
+    condense: tuple[str, ...]
+    evaluate: tuple[str, ...]
+    paper: float
+    paper_epsilon: float
+
+
+IMAGE = ("--models", "convnet,mlp,lenet", "--repeats", "3")
+TABLE = ("--models", "mlp,linear", "--repeats", "5")
+NDPDC = ("--method", "ndpdc", "--per-class", "50", "--set", "sigma=1", "--set", "I=2000")
+LDPDC = ("--method", "ldpdc", "--per-class", "50", "--epsilon", "1")
+ROWS = {
+    "ldpdc-mnist": Row("mnist", LDPDC, IMAGE, 85.80, 1.0),
+    "ldpdc-fashion-mnist": Row("fashion-mnist", LDPDC, IMAGE, 63.64, 1.0),
+    "ndpdc-mnist": Row("mnist", NDPDC, IMAGE, 96.32, 2.63),
+    "ndpdc-fashion-mnist": Row("fashion-mnist", NDPDC, IMAGE, 80.45, 2.37),
+    "ndpdc-adult": Row("adult", ("--method", "ndpdc", "--per-class", "50", "--epsilon", "1"), TABLE, 79.16, 1.0),
+}
+
+
+def limbeck(*words: str) -> dict[str, Any]:
+    run = subprocess.run([sys.executable, "-m", "limbeck", *words, "--json"], check=True, stdout=subprocess.PIPE)
+    result: dict[str, Any] = json.loads(run.stdout)
+    return result
+
+
+def measure(name: str, release: Path | None, preset: str) -> dict[str, Any]:
+    row = ROWS[name]
+    with tempfile.TemporaryDirectory() as scratch:
+        made: dict[str, Any] = {}
+        if release is None:
+            release = Path(scratch) / name
+            made = limbeck(
+                "condense", row.data, *row.condense, "--out", str(release), "--ledger", f"{scratch}/l.sqlite"
+            )
+        scores = limbeck("evaluate", str(release), "--test", row.data, *row.evaluate, "--preset", preset)
+        certificate = json.loads((release / "certificate.json").read_text())
+    kept = ("preset", "labels", "repeats", "records", "test_records", "accuracy", "majority_rate")
+    return {
+        "commands": [
+            " ".join(("limbeck condense", row.data, *row.condense, "--out RELEASE")),
+            " ".join(("limbeck evaluate RELEASE --test", row.data, *row.evaluate, "--preset", preset)),
+        ],
+        "epsilon": certificate["epsilon"],
+        "accounting": certificate["accounting"],
+        "settings": certificate["settings"],
+        "condense_seconds": made.get("seconds"),
+        **{key: scores[key] for key in kept},
+        "paper": {"accuracy": row.paper, "epsilon": row.paper_epsilon},
+        "versions": certificate["versions"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], help="default: all")
+    parser.add_argument("--release", type=Path)
+    parser.add_argument("--preset", default="cpu")
+    options = parser.parse_args()
+    for name in options.rows or ROWS:
+        result = measure(name, options.release, options.preset)
+        (RESULTS / f"{name}-{options.preset}.json").write_text(json.dumps(result, indent=2) + "\n")
+        print(name, {model: score["mean"] for model, score in result["accuracy"].items()}, flush=True)
+
+
+if __name__ == "__main__":
+    main()
