@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,10 +48,6 @@ class Plan:
             "queries": [query.to_dict() for query in self.queries],
             "price": self.price.to_dict(),
         }
-
-    def to_json(self) -> str:
-        """Canonical text: the same plan is always the same bytes."""
-        return json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Plan:

@@ -281,6 +281,18 @@ def test_rule_05_an_insecure_seed_is_stamped_and_not_releasable(
     assert ended.code == NotReleasable.exit_code != 0 and "Never share" in ended.err
 
 
+def test_rule_05_a_grant_booked_with_an_insecure_seed_never_turns_secure(
+    source: MemorySource, ledger: Ledger, query: ClippedSum
+) -> None:
+    insecure, secure = LocalVault(source, ledger, Randomness(3)), LocalVault(source, ledger)
+    grant = insecure.grant(plan_of(query))
+    with pytest.raises(WallBreach, match="generator"):
+        secure.ask(grant, "groups", 0, Identity())
+    with pytest.raises(RunConflict):
+        secure.take_up(grant.id, grant.plan)
+    assert not source.loads
+
+
 def test_rule_05_a_secure_release_says_so(source: MemorySource, tmp_path: Path) -> None:
     stated = certificates.verify(release_of(source, tmp_path))
     assert stated["generator"] == SECURE and stated["releasable"] is True

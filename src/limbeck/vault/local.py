@@ -6,6 +6,7 @@ given. Before booking nothing has been read; what has not been stored is given t
 
 from __future__ import annotations
 
+import json
 from typing import Protocol
 
 import numpy as np
@@ -75,7 +76,7 @@ class LocalVault:
             raise WallBreach(f"The plan states epsilon={plan.price.epsilon:g}, its queries cost {cost.epsilon:g}.")
         identity = self._ledger.book(
             plan.dataset,
-            plan=plan.to_json(),
+            plan=self._booked_text(plan),
             method=plan.method,
             epsilon=cost.epsilon,
             delta=cost.delta,
@@ -97,9 +98,9 @@ class LocalVault:
         the booking is given back, because nothing was released.
         """
         # The noise of an answer follows the grant's plan, so it has to be the plan that was paid for (rule 1).
-        if self._ledger.grant(grant.id).plan != grant.plan.to_json():
+        if self._ledger.grant(grant.id).plan != self._booked_text(grant.plan):
             raise WallBreach(
-                f"Grant {grant.id} was booked with another plan; nothing is read or answered for this one."
+                f"Grant {grant.id} was booked with another plan or another generator; nothing is answered for this one."
             )
         if self._records is not None:
             return
@@ -136,6 +137,10 @@ class LocalVault:
     def close(self, grant: Grant) -> None:
         self._ledger.finish(grant.id)
         self._records = None
+
+    def _booked_text(self, plan: Plan) -> str:
+        """What the ledger keeps of a plan: also the generator, so that no run starts insecure and ends with a secure stamp."""
+        return json.dumps({"generator": self._randomness.mode, "plan": plan.to_dict()}, sort_keys=True, allow_nan=False)
 
     def _booked_query(self, grant: Grant, label: str, index: int, mapping: Map) -> Query:
         query = grant.plan.query(label)
