@@ -27,7 +27,15 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from limbeck.errors import BadInput
-from limbeck.queries import SMALLEST_NORMAL, Query, finite_or_word, number_from, require_count, require_positive
+from limbeck.queries import (
+    SMALLEST_NORMAL,
+    ClippedSum,
+    Query,
+    finite_or_word,
+    number_from,
+    require_count,
+    require_positive,
+)
 from limbeck.schema import ADD_REMOVE
 
 DISCRETISATION = 1e-4
@@ -168,8 +176,6 @@ def calibrate_sampled_gaussian(
     rate: float, steps: int, epsilon: float, delta: float, accountant: Accountant = "best"
 ) -> float:
     """The noise multiplier of `steps` sampled Gaussian answers that cost at most `epsilon` together."""
-    from limbeck.queries import ClippedSum
-
     rate, steps = _checked_rate(rate), _checked_steps(steps)
     return calibrate(
         lambda s: (
@@ -301,17 +307,20 @@ def _log_root(excess: Callable[[float], float], low: float, high: float, toleran
     return math.exp(float(solution))
 
 
-def _polish(cost: Callable[[float], float], start: float, epsilon: float, slope: float = -1.0) -> float:
+def _polish(cost: Callable[[float], float], start: float, epsilon: float, known_slope: float | None = None) -> float:
     """Refine a root by secants in logarithms, then step up in units of the last decimal until the target holds.
 
-    `slope` is d log(cost) / d log(multiplier) near the root, if the caller knows it.
+    `known_slope` is d log(cost) / d log(multiplier) near the root. With it a small step is as good as exact (its error is
+    the square of the step), and a dear cost is computed once less.
     """
-    guess, value = start, cost(start)
+    guess, value, slope = start, cost(start), known_slope or -1.0
+    close = 5e-3 * start if known_slope else 1e-4
     for _ in range(4):
         if value <= 0:
             break
         proposal = guess * (epsilon / value) ** (1 / slope)
-        if abs(proposal - guess) < 1e-4:
+        if abs(proposal - guess) < close:
+            guess = proposal if known_slope else guess
             break
         previous, before = guess, value
         guess, value = proposal, cost(proposal)

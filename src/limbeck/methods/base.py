@@ -7,6 +7,7 @@ reach a record, so it cannot make a privacy mistake, only a useless set.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
@@ -101,6 +102,14 @@ class Method:
     def seed_at(self, *place: int | str) -> int:
         digest = hashlib.sha256(repr((self.seed, *place)).encode()).digest()
         return int.from_bytes(digest[:4], "big") >> 1
+
+
+def check_group(group: int, noise: float | None = None) -> None:
+    """The settings L and sigma, which every method that samples has."""
+    if group < 1:
+        raise BadSettings(f"L must be at least 1, got L={group}.")
+    if noise is not None and not 0 < noise < math.inf:
+        raise BadSettings(f"sigma must be positive, got sigma={noise}.")
 
 
 def group_rates(schema: Schema, group: int) -> tuple[float, ...]:

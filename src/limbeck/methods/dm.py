@@ -16,8 +16,7 @@ from typing import ClassVar
 
 import torch
 
-from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, SyntheticSet, group_rates
+from limbeck.methods.base import Logbook, SyntheticSet, check_group, group_rates
 from limbeck.methods.matching import FeatureMatching, class_means
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
@@ -40,8 +39,7 @@ class DM(FeatureMatching):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.L < 1:
-            raise BadSettings(f"L must be at least 1, got L={self.L}.")
+        check_group(self.L)
 
     @property
     def fixed_noise(self) -> float | None:

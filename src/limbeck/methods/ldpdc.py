@@ -26,6 +26,7 @@ from limbeck.methods.base import (
     Logbook,
     Method,
     SyntheticSet,
+    check_group,
     class_sizes,
     count_queries,
     expected_groups,
@@ -52,10 +53,7 @@ class LDPDC(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.L < 1:
-            raise BadSettings(f"L must be at least 1, got L={self.L}.")
-        if self.sigma is not None and not 0 < self.sigma < math.inf:
-            raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
+        check_group(self.L, self.sigma)
         if not 0 < self.clip <= 1:
             raise BadSettings(f"clip must lie in (0, 1], in units of sqrt(d), got clip={self.clip}.")
         if self.pixels not in ("unit", "signed"):

@@ -22,7 +22,15 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, SyntheticSet, class_sizes, count_queries, expected_groups, group_rates
+from limbeck.methods.base import (
+    Logbook,
+    SyntheticSet,
+    check_group,
+    class_sizes,
+    count_queries,
+    expected_groups,
+    group_rates,
+)
 from limbeck.methods.matching import FeatureMatching, class_means
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
@@ -44,10 +52,7 @@ class NDPDC(FeatureMatching):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.L < 1:
-            raise BadSettings(f"L must be at least 1, got L={self.L}.")
-        if self.sigma is not None and not 0 < self.sigma < math.inf:
-            raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
+        check_group(self.L, self.sigma)
         if not 0 < self.G < math.inf:
             raise BadSettings(f"G must be positive, got G={self.G}.")
 
