@@ -32,7 +32,7 @@ class Row:
     paper_epsilon: float
 
 
-IMAGE = ("--models", "convnet,mlp,lenet", "--repeats", "3")
+IMAGE = ("--models", "convnet", "--repeats", "3")
 TABLE = ("--models", "mlp,linear", "--repeats", "5")
 NDPDC = ("--method", "ndpdc", "--per-class", "50", "--set", "sigma=1", "--set", "I=2000")
 LDPDC = ("--method", "ldpdc", "--per-class", "50", "--epsilon", "1")
