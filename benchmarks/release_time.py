@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from limbeck import accounting
 from limbeck.condense import Request, condense, plan_for
 from limbeck.progress import Silent
 from limbeck.vault.ledger import Ledger
@@ -38,6 +39,15 @@ def timed(calls: list[float], function: Callable[..., Any]) -> Callable[..., Any
             calls.append(time.perf_counter() - start)
 
     return wrapper
+
+
+def planning_seconds(method: str) -> float:
+    """Calibration and price alone, cold caches, imports done: what planning itself takes."""
+    accounting._epsilon_pld.cache_clear()
+    accounting._epsilon_rdp.cache_clear()
+    start = time.perf_counter()
+    plan_for(Request(data="mnist"), method, {}, 1.0, 1e-5)
+    return round(time.perf_counter() - start, 2)
 
 
 def ledger_share(folder: Path, iterations: int) -> dict[str, float]:
@@ -81,6 +91,7 @@ def main() -> None:
             "plan_ndpdc_mnist_seconds": round(
                 command_seconds("plan", "mnist", "--method", "ndpdc", "--epsilon", "1"), 2
             ),
+            "planning_alone_seconds": {name: planning_seconds(name) for name in ("ldpdc", "ndpdc")},
             "ledger_in_ndpdc": ledger_share(folder, iterations),
         }
     RESULT.write_text(json.dumps(result, indent=2) + "\n")

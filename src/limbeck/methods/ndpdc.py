@@ -44,7 +44,7 @@ class NDPDC(FeatureMatching):
     name: ClassVar[str] = "ndpdc"
     title: ClassVar[str] = "Nonlinear DP dataset condensation"
     paper: ClassVar[str] = "Zheng and Li, Differentially Private Dataset Condensation, Algorithm 2"
-    needs: ClassVar[str] = "about an hour on two cores for 28x28 images at I=2000; minutes for tables"
+    needs: ClassVar[str] = "20 minutes on two cores for 28x28 images at I=2000; half a minute for tables"
 
     L: int = 50
     sigma: float | None = None
