@@ -467,6 +467,8 @@ def test_control_c_in_a_process(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # A test run in the background ignores Ctrl-C, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     ) as child:
         while not answers() and child.poll() is None:
             time.sleep(0.1)

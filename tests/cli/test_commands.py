@@ -99,9 +99,9 @@ def test_budget_set_and_show(cli: Cli) -> None:
 def test_methods(cli: Cli) -> None:
     found = {entry["name"]: entry for entry in cli("methods", "--json").json["methods"]}
     assert {"ldpdc", "ndpdc", "dm"} <= set(found)
-    assert found["ldpdc"]["defaults"]["L"] == 50
+    assert found["ldpdc"]["defaults"]["L"] == 15
     shown = cli("methods").out
-    assert "ldpdc: Linear DP dataset condensation" in shown and "L=50" in shown
+    assert "ldpdc: Linear DP dataset condensation" in shown and "L=15" in shown
 
 
 def test_data_list_and_get(cli: Cli) -> None:
