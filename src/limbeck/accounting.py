@@ -299,7 +299,7 @@ def _root_below(excess: Callable[[float], float], high: float) -> float:
     low = high
     while low > SMALLEST_MULTIPLIER and excess(low) <= 0:
         low, high = max(low * 0.85, SMALLEST_MULTIPLIER), low
-    return high if low == high or excess(low) <= 0 else _log_root(excess, low, high, 1e-3)
+    return high if low == high or excess(low) <= 0 else _log_root(excess, low, high, 1e-5)
 
 
 def _log_root(excess: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
@@ -313,7 +313,10 @@ def _polish(cost: Callable[[float], float], start: float, epsilon: float, known_
     `known_slope` is d log(cost) / d log(multiplier) near the root. With it a small step is as good as exact (its error is
     the square of the step), and a dear cost is computed once less.
     """
+    start = math.ceil(start * 1e4) / 1e4 if known_slope else start
     guess, value, slope = start, cost(start), known_slope or -1.0
+    if known_slope and _round_up(value) <= epsilon < value * (1 - known_slope * 1e-4 / start):
+        return start  # it holds, and one decimal less would not
     close = 5e-3 * start if known_slope else 1e-4
     for _ in range(4):
         if value <= 0:
