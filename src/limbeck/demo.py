@@ -1,4 +1,4 @@
-"""The newcomer's path: condense the embedded digits at epsilon 1, evaluate the set, show it. No download, two minutes."""
+"""The newcomer's path: condense the embedded digits at epsilon 1, evaluate the set, show it. No download, a minute."""
 
 from __future__ import annotations
 

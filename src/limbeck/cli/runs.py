@@ -213,7 +213,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Where the demonstration goes.")] = Path("limbeck-demo"),
     as_json: Json = False,
 ) -> None:
-    """Try everything on digits that come with the package. Takes a minute or two."""
+    """Try everything on digits that come with the package. Takes about a minute."""
     from limbeck.demo import run_demo
 
     with reporter() as shown:
