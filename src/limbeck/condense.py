@@ -169,7 +169,7 @@ def resume(
 
 def _take_up(out: Path, vault: LocalVault, record: RunRecord, ledger: Ledger) -> Grant:
     """The grant of an interrupted run. It is booked now if the crash came before that, and paid once."""
-    if ledger.is_void(record.grant):
+    if ledger.state(record.grant) == "void":
         # An earlier attempt could not read the records, and gave the booking back because nothing had been answered.
         record = replace(record, grant=new_grant_id(), booked=False)
         record.write(out)

@@ -53,7 +53,7 @@ class DM(FeatureMatching):
                 clip=math.inf,
                 noise_multiplier=0.0,
                 rate=group_rates(schema, self.L),
-                count=self.I or self.image_iterations,
+                count=self.iterations(schema),
             ),
         )
 

@@ -74,6 +74,11 @@ class FeatureMatching(Method):
         missing = {name: value for name, value in usual.items() if getattr(self, name) is None}
         return dataclasses.replace(self, **missing)
 
+    def iterations(self, schema: Schema) -> int:
+        count = self.resolved(schema).I
+        assert count is not None
+        return count
+
     def check(self, schema: Schema) -> None:
         super().check(schema)
         build(self.extractor(schema), schema.shape, 1, seed=0)  # a network that cannot read the records says so now

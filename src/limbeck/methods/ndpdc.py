@@ -67,7 +67,7 @@ class NDPDC(FeatureMatching):
             clip=self.G,
             noise_multiplier=noise_multiplier,
             rate=group_rates(schema, self.L),
-            count=self.I or self.image_iterations,
+            count=self.iterations(schema),
         )
         return (features, *count_queries(schema, noise_multiplier))
 

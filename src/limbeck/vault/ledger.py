@@ -156,15 +156,10 @@ class Ledger:
                 )
             return append_booking(db, dataset, plan, method, epsilon, delta, counts, grant)
 
-    def is_finished(self, grant: str) -> bool:
-        """Whether this grant was booked and has ended; False for one that was never booked."""
+    def state(self, grant: str) -> str | None:
+        """The state of a booking; None for a grant that was never booked."""
         with self.file.transaction(write=False) as db:
-            return is_booked(db, grant) and read_grant(db, grant).state == "finished"
-
-    def is_void(self, grant: str) -> bool:
-        """Whether this grant was booked and given back; False for one that was never booked."""
-        with self.file.transaction(write=False) as db:
-            return is_booked(db, grant) and read_grant(db, grant).state == "void"
+            return read_grant(db, grant).state if is_booked(db, grant) else None
 
     def void(self, grant: str) -> None:
         """Give a booking back of which nothing was used.

@@ -87,7 +87,7 @@ class LocalVault:
 
     def take_up(self, identity: str, plan: Plan) -> Grant:
         """Take up a grant after an interruption. It is booked if the crash came before that, and paid once."""
-        if self._ledger.is_finished(identity):
+        if self._ledger.state(identity) == "finished":
             return Grant(id=identity, plan=plan)
         return self.grant(plan, identity)
 
