@@ -3,11 +3,14 @@
 from limbeck.nets.augment import FAMILIES, Augmentation, AugmentationDraw, apply, augment_each
 from limbeck.nets.build import build
 from limbeck.nets.convnet import use_fused_layers
+from limbeck.nets.dcgan import DCGAN
 from limbeck.nets.embedding import FrozenEmbedding
 from limbeck.nets.network import Network, Shape
+from limbeck.nets.set_gradients import SetGradients
 from limbeck.nets.spec import KINDS, NetSpec
 
 __all__ = [
+    "DCGAN",
     "FAMILIES",
     "KINDS",
     "Augmentation",
@@ -15,6 +18,7 @@ __all__ = [
     "FrozenEmbedding",
     "NetSpec",
     "Network",
+    "SetGradients",
     "Shape",
     "apply",
     "augment_each",

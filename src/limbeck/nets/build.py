@@ -5,12 +5,17 @@ from __future__ import annotations
 import torch
 
 from limbeck.errors import BadInput
+from limbeck.nets.alexnet import alexnet
 from limbeck.nets.convnet import convnet
 from limbeck.nets.lenet import lenet
 from limbeck.nets.linear import linear
 from limbeck.nets.mlp import mlp
 from limbeck.nets.network import Network, Shape
+from limbeck.nets.resnet import resnet18
 from limbeck.nets.spec import NetSpec
+from limbeck.nets.vgg import vgg11
+
+SCALED = {"alexnet": alexnet, "vgg11": vgg11, "resnet18": resnet18}
 
 
 def build(spec: NetSpec, shape: Shape, classes: int, seed: int, device: torch.device | str = "cpu") -> Network:
@@ -33,4 +38,6 @@ def _construct(spec: NetSpec, shape: Shape, classes: int) -> Network:
         return mlp(shape, classes, spec.width, spec.depth)
     if spec.kind == "lenet":
         return lenet(shape, classes)
+    if spec.kind in SCALED:
+        return SCALED[spec.kind](shape, classes, spec.width)
     return linear(shape, classes, spec.width)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from limbeck.errors import BadInput
-from limbeck.nets.fused import norm_relu_pool, plain_norm_relu_pool, worth_fusing
+from limbeck.nets.fused import norm_relu_pool, worth_fusing
 from limbeck.nets.network import Network, Shape, image_shape
 
 SMALLEST_POOLED_SIDE = 4  # an instance norm needs some pixels to normalise over: a map of one pixel becomes zero
@@ -62,7 +63,8 @@ class Block(nn.Module):
             # Without its bias: the norm subtracts it again, its gradient is zero, and adding that up is slow.
             maps = F.conv2d(x, self.conv.weight, padding=self.padding)
             return norm_relu_pool(maps, norm.weight, norm.bias, norm.eps, self.pool)
-        return plain_norm_relu_pool(self.conv(x), norm.weight, norm.bias, norm.eps, self.pool)
+        activated = torch.relu(norm(self.conv(x)))
+        return F.avg_pool2d(activated, self.pool) if self.pool > 1 else activated
 
 
 def convnet(shape: Shape, classes: int, width: int, depth: int) -> Network:

@@ -27,7 +27,7 @@ WORTH_COMPILING = 32 * 16 * 16  # numbers in one record's map: below this, compi
 
 def forward_piece(y: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int) -> tuple[Tensor, Tensor, Tensor]:
     """(B, H, W, C) maps -> pooled maps, and the mean and 1/std of every record and channel."""
-    wide = y.float()
+    wide = _wide(y)
     mean = wide.mean((1, 2))
     variance = (wide * wide).mean((1, 2)) - mean * mean
     rstd = torch.rsqrt(variance.clamp_min(0) + eps)
@@ -46,18 +46,79 @@ def backward_piece(
     y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, grad: Tensor, pool: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients with respect to the maps, and per record to gain and bias."""
-    records, height, width, channels = y.shape
-    spread = grad.float()[:, :, None, :, None].expand(-1, -1, pool, -1, pool, -1) / (pool * pool)
-    spread = spread.reshape(records, grad.shape[1] * pool, grad.shape[2] * pool, channels)
-    if spread.shape[1:3] != y.shape[1:3]:
-        spread = F.pad(spread, (0, 0, 0, width - spread.shape[2], 0, height - spread.shape[1]))
-    normal = (y.float() - mean[:, None, None]) * rstd[:, None, None]
+    spread = _spread(_wide(grad), pool, y)
+    normal = (_wide(y) - mean[:, None, None]) * rstd[:, None, None]
     passed = torch.where(normal * gain + bias > 0, spread, 0.0)
     sum_passed = passed.sum((1, 2))
     sum_product = (passed * normal).sum((1, 2))
-    pixels = height * width
+    pixels = y.shape[1] * y.shape[2]
     centred = passed - (sum_passed / pixels)[:, None, None] - normal * (sum_product / pixels)[:, None, None]
     return ((rstd * gain)[:, None, None] * centred).to(y.dtype), sum_product, sum_passed
+
+
+def _wide(maps: Tensor) -> Tensor:
+    """Norms are computed in float32 at least, whatever the convolutions are in."""
+    return maps.to(torch.promote_types(maps.dtype, torch.float32))
+
+
+def tangent_forward_piece(
+    y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, moved: Tensor, pool: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """How the pooled maps move when the maps y move; and per record and channel the means of moved and moved * normal."""
+    height, width = y.shape[1] // pool * pool, y.shape[2] // pool * pool
+    shift, scale = mean[:, None, None], rstd[:, None, None]
+    normal = (y - shift) * scale
+    centre = moved.mean((1, 2))
+    slope = (moved * normal).mean((1, 2))
+    result = torch.zeros_like(moved[:, 0:height:pool, 0:width:pool])
+    for i in range(pool):
+        for j in range(pool):
+            corner = (y[:, i:height:pool, j:width:pool] - shift) * scale
+            turned = moved[:, i:height:pool, j:width:pool] - centre[:, None, None] - corner * slope[:, None, None]
+            result = result + torch.where(corner * gain + bias > 0, turned * scale * gain, 0.0)
+    return result / (pool * pool), centre, slope
+
+
+def tangent_backward_piece(
+    y: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    gain: Tensor,
+    bias: Tensor,
+    moved: Tensor,
+    centre: Tensor,
+    slope: Tensor,
+    grad: Tensor,
+    moved_grad: Tensor,
+    pool: int,
+) -> Tensor:
+    """How the first result of `backward_piece` moves when y moves by `moved` and grad by `moved_grad`."""
+    pixels = y.shape[1] * y.shape[2]
+    normal = (y - mean[:, None, None]) * rstd[:, None, None]
+    # As a number: a condition that is used twice compiles to code that is ten times slower.
+    open_gate = (normal * gain + bias > 0).to(y.dtype)
+    passed, moved_passed = open_gate * _spread(grad, pool, y), open_gate * _spread(moved_grad, pool, y)
+    first, second = passed.sum((1, 2)) / pixels, (passed * normal).sum((1, 2)) / pixels
+    moved_first = moved_passed.sum((1, 2)) / pixels
+    # The mean of passed * moved_normal, written out: sums of sums would keep the compiler from making one pass of it.
+    product = (passed * moved).sum((1, 2)) / pixels - centre * first - slope * second
+    moved_second = (moved_passed * normal).sum((1, 2)) / pixels + rstd * product
+    moved_normal = rstd[:, None, None] * (moved - centre[:, None, None] - normal * slope[:, None, None])
+    still = passed - first[:, None, None] - normal * second[:, None, None]
+    moving = moved_passed - moved_first[:, None, None] - moved_normal * second[:, None, None]
+    moving = moving - normal * moved_second[:, None, None]
+    # 1/std moves by -slope / std^2.
+    return (gain * rstd)[:, None, None] * (moving - (rstd * slope)[:, None, None] * still)
+
+
+def _spread(grad: Tensor, pool: int, y: Tensor) -> Tensor:
+    """The gradient of average pooling: each number shared out to the pixels that it is the mean of."""
+    records, height, width, channels = y.shape
+    spread = grad[:, :, None, :, None].expand(-1, -1, pool, -1, pool, -1) / (pool * pool)
+    spread = spread.reshape(records, grad.shape[1] * pool, grad.shape[2] * pool, channels)
+    if spread.shape[1:3] != y.shape[1:3]:
+        spread = F.pad(spread, (0, 0, 0, width - spread.shape[2], 0, height - spread.shape[1]))
+    return spread
 
 
 @functools.cache
@@ -68,7 +129,9 @@ def _compiled(piece: Callable[..., Any], key: object) -> Callable[..., Any]:
     return torch.compile(own, dynamic=None)
 
 
-def _run(piece: Callable[..., Any], y: Tensor, *args: Any) -> Any:
+def _run(piece: Callable[..., Any], compiled: bool, y: Tensor, *args: Any) -> Any:
+    if not compiled:
+        return piece(y, *args)
     torch._dynamo.maybe_mark_dynamic(y, 0)
     for other in args:
         if isinstance(other, Tensor) and other.dim() > 1:
@@ -97,15 +160,43 @@ def worth_fusing(device: torch.device, numbers: int) -> bool:
     return device.type == "cpu" and numbers >= WORTH_COMPILING and compiler_works()
 
 
-def fused_forward(y: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int) -> tuple[Tensor, Tensor, Tensor]:
-    result: tuple[Tensor, Tensor, Tensor] = _run(forward_piece, y, gain, bias, eps, pool)
+def fused_forward(
+    y: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int, compiled: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    result: tuple[Tensor, Tensor, Tensor] = _run(forward_piece, compiled, y, gain, bias, eps, pool)
     return result
 
 
 def fused_backward(
-    y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, grad: Tensor, pool: int
+    y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, grad: Tensor, pool: int, compiled: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    result: tuple[Tensor, Tensor, Tensor] = _run(backward_piece, y, mean, rstd, gain, bias, grad, pool)
+    result: tuple[Tensor, Tensor, Tensor] = _run(backward_piece, compiled, y, mean, rstd, gain, bias, grad, pool)
+    return result
+
+
+def fused_tangent_forward(
+    y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, moved: Tensor, pool: int, compiled: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    result: tuple[Tensor, Tensor, Tensor] = _run(tangent_forward_piece, compiled, y, mean, rstd, gain, bias, moved, pool)
+    return result
+
+
+def fused_tangent_backward(
+    y: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    gain: Tensor,
+    bias: Tensor,
+    moved: Tensor,
+    centre: Tensor,
+    slope: Tensor,
+    grad: Tensor,
+    moved_grad: Tensor,
+    pool: int,
+    compiled: bool = True,
+) -> Tensor:
+    given = (mean, rstd, gain, bias, moved, centre, slope, grad, moved_grad, pool)
+    result: Tensor = _run(tangent_backward_piece, compiled, y, *given)
     return result
 
 

@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from limbeck.errors import BadInput
 from limbeck.nets import Augmentation, FrozenEmbedding, NetSpec, apply, build
+from limbeck.vault.gradients import ClippedGradients
 
 # A clipped vector is a rounded product, so its norm may pass the bound by a few units in the last place of a float.
 # Clipping to a hair less keeps the sensitivity a true bound.
@@ -146,43 +148,72 @@ class RandomFeatures(Map):
         return torch.cat([embedded, embedded.new_ones(len(embedded), 1)], dim=1) if self.with_count else embedded
 
     def augmented(self, x: Tensor, y: Tensor) -> Tensor:
-        """Records of one class share their parameters, and the synthetic set gets the same ones."""
-        if self.augmentation is None or not len(x):
-            return x
-        classes, sizes = torch.unique_consecutive(y, return_counts=True)
-        parts = zip(classes.tolist(), torch.split(x, sizes.tolist()), strict=True)
-        return torch.cat([apply(part, self.augmentation.draw(self.seed * 1009 + c, self.shape)) for c, part in parts])
+        return augmented_by_class(x, y, self.augmentation, self.seed, self.shape)
+
+
+def augmented_by_class(
+    x: Tensor, y: Tensor, augmentation: Augmentation | None, seed: int, shape: tuple[int, ...]
+) -> Tensor:
+    """Records of one class share their parameters, and the synthetic set gets the same ones. Sorted by class."""
+    if augmentation is None or not len(x):
+        return x
+    classes, sizes = torch.unique_consecutive(y, return_counts=True)
+    parts = zip(classes.tolist(), torch.split(x, sizes.tolist()), strict=True)
+    return torch.cat([apply(part, augmentation.draw(seed * 1009 + c, shape)) for c, part in parts])
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkGradient(Map):
-    """The gradient of the cross-entropy of one record with respect to all parameters of a network."""
+    """The gradient of the cross-entropy of one record with respect to all parameters of a network.
+
+    clipping      'joint': all parameters together; 'per_layer': each weight tensor to an equal share of the bound
+    augmentation  drawn per class from `seed`, before the network sees the record
+    """
 
     kind: ClassVar[str] = "network_gradient"
-    chunk: ClassVar[int] = 64
+    chunk: ClassVar[int] = 1024  # the engine takes as few of them at a time as the cache holds
     net: NetSpec
     shape: tuple[int, ...]
     classes: int
     weights: dict[str, Tensor]
+    clipping: str = "joint"
+    augmentation: Augmentation | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.clipping not in ("joint", "per_layer"):
+            raise BadInput(f"clipping must be 'joint' or 'per_layer', got clipping={self.clipping!r}.")
 
     @functools.cached_property
-    def _network(self) -> nn.Module:
-        return build(self.net, self.shape, self.classes, seed=0).requires_grad_(False)
+    def _engines(self) -> dict[torch.device, ClippedGradients]:
+        return {}
+
+    def _engine(self, device: torch.device) -> ClippedGradients:
+        if device not in self._engines:
+            network = build(self.net, self.shape, self.classes, seed=0)
+            self._engines[device] = ClippedGradients(network, self.shape, self.weights, device)
+        return self._engines[device]
+
+    def augmented(self, x: Tensor, y: Tensor) -> Tensor:
+        return augmented_by_class(x, y, self.augmentation, self.seed, self.shape)
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
-        network = self._network.to(x.device)
+        return self._engine(x.device).rows(self.augmented(x, y), y)
 
-        def loss(weights: dict[str, Tensor], record: Tensor, label: Tensor) -> Tensor:
-            logits = torch.func.functional_call(network, weights, (record[None],))
-            return nn.functional.cross_entropy(logits, label[None])
+    def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
+        """Without a row for every record.
 
-        weights = {name: value.to(x.device) for name, value in self.weights.items()}
-        gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(weights, x, y)
-        return torch.cat([gradients[name].flatten(1) for name in weights], dim=1)
+        Guarantee: `ClippedGradients.clipped_sum` bounds each record's part by `clip`; a record is in one row.
+        """
+        x = self.augmented(x, y)
+        engine, per_layer = self._engine(x.device), self.clipping == "per_layer"
+        sums = [engine.clipped_sum(x[row == index], y[row == index], clip, per_layer) for index in range(count)]
+        return torch.stack(sums)
 
     def parameters(self) -> dict[str, Any]:
-        hashes = {name: hashlib.sha256(value.numpy().tobytes()).hexdigest() for name, value in self.weights.items()}
-        return {"net": self.net.to_dict(), "shape": self.shape, "classes": self.classes, "weights": hashes}
+        hashes = {name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() for name, value in self.weights.items()}
+        plain = {"net": self.net.to_dict(), "shape": self.shape, "classes": self.classes, "weights": hashes}
+        return plain | {"clipping": self.clipping, "augmentation": self.augmentation, "seed": self.seed}
 
 
 MAPS: dict[str, type[Map]] = {

@@ -1,0 +1,249 @@
+"""The sum of clipped per-record gradients of a network, without holding the gradient of every record.
+
+One forward and one backward pass over a few records at a time leave, at each layer, what entered it and the gradient of
+what left it. A record's gradient at that layer is a product of the two. Its norm comes in one of two exact ways:
+
+    held    the layer's gradients of these few records are computed, measured, weighted and added up while they are in
+            the cache; best where a layer has many places (convolutions on large maps)
+    ghost   |G^T A|^2 = sum over places p, q of <a_p, a_q> <g_p, g_q>, so that no record's gradient is ever computed, and the
+            weighted sum is one matrix product; best where a layer has few places and many weights (linear layers, the last
+            convolutions of deep networks)
+
+Clipping is over all weights of a record together; with `per_layer` each weight tensor has an equal share of the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from limbeck.errors import BadInput
+from limbeck.nets import Network
+from limbeck.nets.passes import ConvNetPasses, Weights, weight_gradients
+
+# Float32 products and sums are off by a few parts in a million; clipping to a hair less keeps the bound a true one.
+SAFE = 1 - 4e-6
+NUMBERS_AT_ONCE = 2_500_000  # of held gradients and of the largest map, so that both stay in the cache
+
+
+class Part(Protocol):
+    """The gradients of some records with respect to one weight tensor."""
+
+    def squares(self) -> Tensor:
+        """(records,) squared norms, in double precision."""
+        ...
+
+    def weighted(self, factors: Tensor) -> Tensor:
+        """Sum of factor * gradient, as many numbers as the weight has and in its order."""
+        ...
+
+    def each(self) -> Tensor:
+        """(records, numbers): every gradient by itself."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    rows: Tensor  # (records, ..., numbers)
+
+    def squares(self) -> Tensor:
+        # Short runs in float32, their sum in double: long float32 sums drift.
+        runs: Tensor = torch.linalg.vector_norm(self.rows, dim=-1)
+        return runs.double().square().reshape(len(runs), math.prod(runs.shape[1:])).sum(1)
+
+    def weighted(self, factors: Tensor) -> Tensor:
+        total: Tensor = factors.to(self.rows.dtype) @ self.each()
+        return total
+
+    def each(self) -> Tensor:
+        return self.rows.reshape(len(self.rows), math.prod(self.rows.shape[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Ghost:
+    entered: Tensor  # (records, places, in)
+    flow: Tensor  # (records, places, out)
+
+    def squares(self) -> Tensor:
+        entered, flow = self.entered.double(), self.flow.double()
+        if entered.shape[1] == 1:
+            return entered.square().sum((1, 2)) * flow.square().sum((1, 2))
+        # In double precision, because these terms may cancel.
+        return ((entered @ entered.mT) * (flow @ flow.mT)).sum((1, 2)).clamp_min(0)
+
+    def weighted(self, factors: Tensor) -> Tensor:
+        scaled = (self.flow * factors[:, None, None].to(self.flow.dtype)).flatten(0, 1)
+        return (scaled.T @ self.entered.flatten(0, 1)).flatten()
+
+    def each(self) -> Tensor:
+        return Held(torch.bmm(self.flow.mT, self.entered)).each()
+
+
+def product(entered: Tensor, flow: Tensor) -> Part:
+    """The part of a weight whose gradient is flow^T entered, in the cheaper of the two ways."""
+    places, size, out = entered.shape[1], entered.shape[2], flow.shape[2]
+    if places * places * (size + out) < size * out:
+        return Ghost(entered, flow)
+    if size <= out:
+        return Held(torch.bmm(entered.mT, flow).mT)  # the library is fast for wide results only
+    return Held(torch.bmm(flow.mT, entered))
+
+
+class ClippedGradients:
+    """Sums of clipped per-record gradients of one network at given weights."""
+
+    def __init__(self, network: Network, shape: tuple[int, ...], weights: Weights, device: torch.device) -> None:
+        require_no_mixing(network)
+        self._network = network.to(device).requires_grad_(False)
+        self._weights = {name: value.to(device) for name, value in weights.items()}
+        self._passes = ConvNetPasses(network, shape, device) if ConvNetPasses.fit(network) else None
+        if self._passes is None:
+            self._network.load_state_dict(self._weights)
+        self._at_once = _records_at_once(network, shape)
+
+    def clipped_sum(self, x: Tensor, y: Tensor, clip: float, per_layer: bool = False) -> Tensor:
+        """(numbers,) in double precision, in the order of the weights.
+
+        Guarantee: adding or removing one record moves the result by at most `clip` in L2 norm. A record whose gradient is
+        not finite adds nothing.
+        """
+        sizes = [value.numel() for value in self._weights.values()]
+        total = torch.zeros(sum(sizes), dtype=torch.float64, device=x.device)
+        for start in range(0, len(x), self._at_once):
+            sums = self._clipped(x[start : start + self._at_once], y[start : start + self._at_once], clip, per_layer)
+            total += torch.cat([sums[name].double() for name in self._weights])
+        return total
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """(records, numbers): the gradient of every record, for maps that need each one by itself."""
+        rows = []
+        # At least one pass, so that no record at all gives no row of the right length.
+        for start in range(0, max(len(x), 1), self._at_once):
+            parts = self.parts(x[start : start + self._at_once], y[start : start + self._at_once])
+            rows.append(torch.cat([parts[name].each() for name in self._weights], dim=1))
+        return torch.cat(rows)
+
+    def parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
+        return self._convnet_parts(x, y) if self._passes is not None else self._hooked_parts(x, y)
+
+    def _clipped(self, x: Tensor, y: Tensor, clip: float, per_layer: bool) -> dict[str, Tensor]:
+        parts = self.parts(x, y)
+        squares = _squares(parts)
+        if not squares.isfinite().all():
+            # A factor of 0 would not do: 0 times infinity is no number, and would spoil the whole sum.
+            finite = squares.isfinite().all(0)
+            parts = self.parts(x[finite], y[finite])
+            squares = _squares(parts)
+        if per_layer:
+            factors = _factors(squares, clip / math.sqrt(len(parts)))
+        else:
+            factors = _factors(squares.sum(0), clip).expand(len(parts), -1)
+        return {name: part.weighted(factor) for (name, part), factor in zip(parts.items(), factors, strict=True)}
+
+    def _convnet_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
+        assert self._passes is not None
+        trace = self._passes.trace(self._weights, x, y)
+        parts: dict[str, Part] = {}
+        for index, layer in enumerate(trace.layers):
+            name, weight = f"body.{index}", self._weights[f"body.{index}.conv.weight"]
+            rows = weight_gradients(layer.maps_in, layer.flow, weight, self._passes.padding(index))
+            parts[f"{name}.conv.weight"] = Held(rows)
+            parts[f"{name}.conv.bias"] = Held(torch.zeros_like(layer.bias_rows))
+            parts[f"{name}.norm.weight"], parts[f"{name}.norm.bias"] = Held(layer.gain_rows), Held(layer.bias_rows)
+        parts["head.weight"] = product(trace.features[:, None], trace.delta[:, None])
+        parts["head.bias"] = Held(trace.delta)
+        return parts
+
+    def _hooked_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
+        layers = {name: module for name, module in self._network.named_modules() if _own_weights(module)}
+        seen: dict[str, tuple[Tensor, Tensor]] = {}
+
+        def keep(name: str):  # type: ignore[no-untyped-def]
+            def hook(module: nn.Module, entered: tuple[Tensor, ...], left: Tensor) -> None:
+                # The first layer's result depends on nothing that wants a gradient; all others follow from it.
+                seen[name] = entered[0].detach(), left if left.requires_grad else left.requires_grad_(True)
+
+            return hook
+
+        hooks = [module.register_forward_hook(keep(name)) for name, module in layers.items()]
+        try:
+            with torch.enable_grad():
+                loss = F.cross_entropy(self._network(x), y, reduction="sum")
+                flows = torch.autograd.grad(loss, [left for _, left in seen.values()])
+        finally:
+            for hook in hooks:
+                hook.remove()
+        parts: dict[str, Part] = {}
+        for (name, (entered, _)), flow in zip(seen.items(), flows, strict=True):
+            parts |= {f"{name}.{key}": part for key, part in layer_parts(layers[name], entered, flow).items()}
+        return parts
+
+
+def layer_parts(layer: nn.Module, entered: Tensor, flow: Tensor) -> dict[str, Part]:
+    """The gradients of one layer's weights, from what entered it and the gradient of what left it."""
+    if isinstance(layer, nn.Conv2d):
+        columns = F.unfold(entered, layer.kernel_size, layer.dilation, layer.padding, layer.stride).mT  # type: ignore[arg-type]
+        weight = product(columns, flow.flatten(2).mT)
+        bias: Part = Held(flow.flatten(2).sum(2))
+    elif isinstance(layer, nn.Linear):
+        wide, left = (tensor.reshape(len(tensor), -1, tensor.shape[-1]) for tensor in (entered, flow))
+        weight, bias = product(wide, left), Held(left.sum(1))
+    elif isinstance(layer, nn.GroupNorm):
+        normal = F.group_norm(entered, layer.num_groups, eps=layer.eps)
+        weight, bias = Held((normal * flow).flatten(2).sum(2)), Held(flow.flatten(2).sum(2))
+    else:
+        assert isinstance(layer, nn.Embedding)
+        wide = flow.reshape(len(flow), -1, flow.shape[-1])
+        places = F.one_hot(entered.reshape(len(entered), -1), layer.num_embeddings).to(flow.dtype)
+        return {"weight": product(wide, places)}
+    return {"weight": weight} if layer.bias is None else {"weight": weight, "bias": bias}
+
+
+def _squares(parts: dict[str, Part]) -> Tensor:
+    """(parts, records)"""
+    return torch.stack([part.squares() for part in parts.values()])
+
+
+def _factors(squares: Tensor, clip: float) -> Tensor:
+    if math.isinf(clip):
+        return torch.ones_like(squares)
+    norms = squares.sqrt().clamp_min(torch.finfo(torch.float64).tiny)
+    return (clip * SAFE / norms).clamp(max=1.0)
+
+
+def _own_weights(module: nn.Module) -> bool:
+    return next(module.parameters(recurse=False), None) is not None
+
+
+KNOWN_LAYERS = (nn.Conv2d, nn.Linear, nn.GroupNorm, nn.Embedding)
+
+
+def require_no_mixing(network: nn.Module) -> None:
+    """Refuse layers for which a record has no gradient of its own, or for which no exact rule is written here."""
+    for name, module in network.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise BadInput(
+                f"The layer '{name}' is a {type(module).__name__}: it mixes the records of a batch, so that no record has a "
+                "gradient of its own and clipping bounds nothing. Use GroupNorm in its place."
+            )
+        if _own_weights(module) and not isinstance(module, KNOWN_LAYERS):
+            known = ", ".join(kind.__name__ for kind in KNOWN_LAYERS)
+            raise BadInput(
+                f"The layer '{name}' is a {type(module).__name__}, for which there is no rule of per-record gradients here; "
+                f"use {known}."
+            )
+        if isinstance(module, nn.Conv2d) and module.groups != 1:
+            raise BadInput(f"The layer '{name}' has groups={module.groups}; per-record gradients need groups=1.")
+
+
+def _records_at_once(network: nn.Module, shape: tuple[int, ...]) -> int:
+    pixels = math.prod(shape[1:]) if len(shape) == 3 else 1
+    filters = [module.out_channels for module in network.modules() if isinstance(module, nn.Conv2d)]
+    largest_map = filters[0] * pixels if filters else 1
+    largest_weight = max(parameter.numel() for parameter in network.parameters())
+    return max(1, NUMBERS_AT_ONCE // max(largest_map, largest_weight))
