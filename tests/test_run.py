@@ -26,6 +26,8 @@ Cli = Callable[..., Any]
 SETTINGS = {
     "ndpdc": {"per_class": 2, "net": "convnet", "width": 4, "I": 6, "L": 10, "sigma": 2.0},
     "ldpdc": {"per_class": 6, "L": 10, "sigma": 2.0},
+    "psg": {"per_class": 1, "width": 4, "R": 2, "T": 2, "K": 2, "J": 2, "B": 30, "sigma": 2.0, "snapshots": 3},
+    "psg-prior": {"per_class": 1, "width": 4, "R": 2, "T": 2, "K": 2, "J": 2, "B": 30, "sigma": 2.0},
 }
 
 # A process that has everything imported, and forks a child for every run that shall die.
@@ -182,7 +184,9 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("method", ["ndpdc", pytest.param("ldpdc", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["ndpdc", "psg", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ldpdc", "psg-prior"))]
+)
 def test_killed_and_resumed_ends_in_the_same_set(
     nursery: Nursery, uninterrupted: dict[str, Path], cli: Cli, tmp_path: Path, method: str, state: str
 ) -> None:

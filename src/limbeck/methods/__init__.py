@@ -9,14 +9,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, Method, SyntheticSet
+from limbeck.methods.base import Logbook, Method, Result, SyntheticSet, TrainedModel
+from limbeck.methods.dc import DC, DSA
 from limbeck.methods.dm import DM
+from limbeck.methods.dpmerf import DPMERF
+from limbeck.methods.dpsgd import DPSGD
 from limbeck.methods.ldpdc import LDPDC
 from limbeck.methods.ndpdc import NDPDC
+from limbeck.methods.psg import PSG
+from limbeck.methods.psg_prior import PSGPrior
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (LDPDC, NDPDC, DM)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (LDPDC, NDPDC, PSG, PSGPrior, DM, DC, DSA, DPMERF, DPSGD)
+}
 
-__all__ = ["METHODS", "Logbook", "Method", "SyntheticSet", "method_named", "settings_of"]
+__all__ = [
+    "METHODS",
+    "Logbook",
+    "Method",
+    "Result",
+    "SyntheticSet",
+    "TrainedModel",
+    "method_named",
+    "settings_of",
+]
 
 
 def method_named(name: str, settings: Mapping[str, Any]) -> Method:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadSettings
+from limbeck.nets import NetSpec
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, OneHot
@@ -30,10 +31,33 @@ MOST_PER_CLASS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class SyntheticSet:
-    """x: (records, *shape) in the schema's encoded range [-1, 1] (or near it); y: class indices."""
+    """x: (records, *shape) in the schema's encoded range [-1, 1] (or near it); y: class indices.
+
+    snapshots: x as it was on the way, after so many answers each, for the curve of accuracy against epsilon.
+    """
 
     x: NDArray[np.float32]
     y: NDArray[np.int64]
+    snapshots: NDArray[np.float32] | None = None
+    snapshots_after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A classifier as the result: the network as a value, and its weights by the names of its parameters."""
+
+    net: NetSpec
+    weights: dict[str, Tensor]
+
+    def fingerprint(self) -> str:
+        """Of network and weights: how a later run states which model it started from."""
+        digest = hashlib.sha256(repr(self.net).encode())
+        for name, value in sorted(self.weights.items()):
+            digest.update(f"{name} {tuple(value.shape)}".encode() + value.cpu().numpy().astype("<f4").tobytes())
+        return digest.hexdigest()
+
+
+Result = SyntheticSet | TrainedModel
 
 
 class Logbook(Protocol):
@@ -56,12 +80,16 @@ class Method:
     paper: ClassVar[str] = ""
     needs: ClassVar[str] = ""
     private: ClassVar[bool] = True
+    makes: ClassVar[str] = "set"  # or "model": then `run` returns a TrainedModel
 
     per_class: int = 50
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.per_class <= MOST_PER_CLASS:
+        if self.makes == "model":
+            if self.per_class:
+                raise BadSettings(f"Method '{self.name}' trains a model and makes no set; leave per_class out.")
+        elif not 1 <= self.per_class <= MOST_PER_CLASS:
             raise BadSettings(f"per_class must lie in 1 ... {MOST_PER_CLASS}, got per_class={self.per_class}.")
         if not 0 <= self.seed < 2**31:
             raise BadSettings(f"seed must lie in 0 ... 2^31 - 1, got seed={self.seed}.")
@@ -71,8 +99,8 @@ class Method:
         """The noise multiplier, if the user fixed it; None lets epsilon decide."""
         return None
 
-    def resolved(self, schema: Schema) -> Self:
-        """Itself with every setting that depends on the kind of data filled in; a plan states these."""
+    def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
+        """Itself with every setting that depends on the kind of data or the budget filled in; a plan states these."""
         return self
 
     def check(self, schema: Schema) -> None:
@@ -87,8 +115,12 @@ class Method:
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         raise NotImplementedError
 
-    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> Result:
         raise NotImplementedError
+
+    def run_from(self, start: TrainedModel, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> Result:
+        """Like `run`, from a model that was released before."""
+        raise BadSettings(f"Method '{self.name}' makes its result from nothing; it takes no model to start from.")
 
     def labels(self, schema: Schema, rows: Sequence[int] | None = None) -> Tensor:
         """Class indices of the set: `per_class` of each, or as many as `rows` says."""
@@ -142,3 +174,9 @@ def class_sizes(schema: Schema, ask: Ask) -> Tensor:
 def expected_groups(schema: Schema, group: int, sizes: Tensor) -> Tensor:
     """How many records of each class a sample holds on average."""
     return torch.tensor(group_rates(schema, group)) * sizes
+
+
+def unflattened(flat: Tensor, like: dict[str, Tensor]) -> dict[str, Tensor]:
+    """One vector as the named weights that it is made of."""
+    parts = torch.split(flat, [value.numel() for value in like.values()])
+    return {name: part.view(value.shape) for (name, value), part in zip(like.items(), parts, strict=True)}

@@ -61,7 +61,7 @@ class FeatureMatching(Method):
         if self.rows not in ("auto", "equal", "proportional"):
             raise BadSettings(f"rows must be 'auto', 'equal' or 'proportional', got rows={self.rows!r}.")
 
-    def resolved(self, schema: Schema) -> Self:
+    def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
         """The papers' settings are for images. With one linear layer only directions are matched, and a table's rows drift
         away from their start: a calmer start, smaller steps and averaging (chosen on held-out training rows of Adult)."""
         image = schema.is_image

@@ -32,7 +32,7 @@ from types import TracebackType
 from typing import Self
 
 from limbeck.errors import BadInput, BudgetRefused, RunConflict, WallBreach
-from limbeck.vault.ledger_file import LedgerFile, default_path, open_file
+from limbeck.vault.ledger_file import LedgerFile, default_path, open_file, open_to_read
 from limbeck.vault.ledger_rows import (
     GrantRow,
     StoredAnswer,
@@ -70,6 +70,11 @@ class Ledger:
     def open(cls, path: Path | None = None, *, patience: float = 30.0) -> Self:
         """Open, check, and if there is none create the ledger; wait up to `patience` seconds for other processes."""
         return cls(open_file(default_path() if path is None else Path(path), patience))
+
+    @classmethod
+    def open_to_read(cls, path: Path | None = None, *, patience: float = 5.0) -> Self:
+        """Open and check an existing ledger so that it can be shown, and not written to."""
+        return cls(open_to_read(default_path() if path is None else Path(path), patience))
 
     def close(self) -> None:
         self.file.close()

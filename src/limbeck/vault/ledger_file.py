@@ -146,6 +146,27 @@ def open_file(path: Path, patience: float) -> LedgerFile:
         return LedgerFile(path, connection)
 
 
+def open_to_read(path: Path, patience: float) -> LedgerFile:
+    """Check an existing ledger and open it for reading only.
+
+    Guarantee: no ledger is made, nothing can be written through it, and it makes no writer wait: in SQLite's write-ahead
+    mode readers hold no lock that a writer needs.
+    """
+    with faults(path):
+        path = path.resolve()
+        if not path.is_file():
+            raise LedgerFault(f"There is no ledger at {path}. Name the right one with --ledger or LIMBECK_LEDGER.")
+        connection = _connect(path, "ro", patience)
+        try:
+            _check_kind(path, connection)
+            _check_content(path, connection)
+            connection.execute("COMMIT")
+            return LedgerFile(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+
+
 def _connect(path: Path, mode: str, patience: float) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.as_uri()}?mode={mode}", uri=True, timeout=patience, isolation_level=None, check_same_thread=False
