@@ -23,7 +23,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Row:
-    """One figure: how the set is made, how it is scored, and what the paper says."""
+    """One figure: how the release is made, how it is scored, and what the paper says. A model is scored itself."""
 
     data: str
     condense: tuple[str, ...]
@@ -34,6 +34,7 @@ class Row:
 
 IMAGE = ("--models", "convnet", "--repeats", "3")
 TABLE = ("--models", "mlp,linear", "--repeats", "5")
+MODEL = ()
 NDPDC = ("--method", "ndpdc", "--per-class", "50", "--set", "sigma=1", "--set", "I=2000")
 LDPDC = ("--method", "ldpdc", "--per-class", "50", "--epsilon", "1")
 ROWS = {
@@ -42,6 +43,12 @@ ROWS = {
     "ndpdc-mnist": Row("mnist", NDPDC, IMAGE, 96.32, 2.63),
     "ndpdc-fashion-mnist": Row("fashion-mnist", NDPDC, IMAGE, 80.45, 2.37),
     "ndpdc-adult": Row("adult", ("--method", "ndpdc", "--per-class", "50", "--epsilon", "1"), TABLE, 79.16, 1.0),
+    "dpsgd-mnist": Row("mnist", ("--method", "dpsgd", "--epsilon", "1"), MODEL, 95.41, 1.0),
+    "topagg-mnist": Row(
+        "mnist", ("--method", "dpsgd", "--epsilon", "1", "--set", "topagg=norm", "--set", "k=0.8"), MODEL, 95.42, 1.0
+    ),
+    "dpmerf-mnist": Row("mnist", ("--method", "dpmerf", "--epsilon", "1"), IMAGE, 72.7, 1.0),
+    "dpmerf-mnist-epsilon-10": Row("mnist", ("--method", "dpmerf", "--epsilon", "10"), IMAGE, 85.7, 10.0),
 }
 
 
@@ -53,6 +60,7 @@ def limbeck(*words: str) -> dict[str, Any]:
 
 def measure(name: str, release: Path | None, preset: str) -> dict[str, Any]:
     row = ROWS[name]
+    evaluate = ("--test", row.data, *row.evaluate, *(("--preset", preset) if row.evaluate else ()))
     with tempfile.TemporaryDirectory() as scratch:
         made: dict[str, Any] = {}
         if release is None:
@@ -60,19 +68,19 @@ def measure(name: str, release: Path | None, preset: str) -> dict[str, Any]:
             made = limbeck(
                 "condense", row.data, *row.condense, "--out", str(release), "--ledger", f"{scratch}/l.sqlite"
             )
-        scores = limbeck("evaluate", str(release), "--test", row.data, *row.evaluate, "--preset", preset)
+        scores = limbeck("evaluate", str(release), *evaluate)
         certificate = json.loads((release / "certificate.json").read_text())
-    kept = ("preset", "labels", "repeats", "records", "test_records", "accuracy", "majority_rate")
+    kept = ("content", "preset", "labels", "repeats", "records", "test_records", "accuracy", "majority_rate")
     return {
         "commands": [
             " ".join(("limbeck condense", row.data, *row.condense, "--out RELEASE")),
-            " ".join(("limbeck evaluate RELEASE --test", row.data, *row.evaluate, "--preset", preset)),
+            " ".join(("limbeck evaluate RELEASE", *evaluate)),
         ],
         "epsilon": certificate["epsilon"],
         "accounting": certificate["accounting"],
         "settings": certificate["settings"],
         "condense_seconds": made.get("seconds"),
-        **{key: scores[key] for key in kept},
+        **{key: scores[key] for key in kept if key in scores},
         "paper": {"accuracy": row.paper, "epsilon": row.paper_epsilon},
         "versions": certificate["versions"],
     }

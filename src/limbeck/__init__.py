@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from limbeck.data import open_source
     from limbeck.errors import LimbeckError
     from limbeck.estimator import Condenser
+    from limbeck.model import load_model
     from limbeck.plan import Plan
     from limbeck.schema import Column, Schema
     from limbeck.vault.ledger import Ledger
@@ -27,6 +28,7 @@ _HOMES = {
     "LocalVault": "limbeck.vault.local",
     "Plan": "limbeck.plan",
     "Schema": "limbeck.schema",
+    "load_model": "limbeck.model",
     "make_plan": "limbeck.condense",
     "open_source": "limbeck.data",
     "verify": "limbeck.certificate",
@@ -40,6 +42,7 @@ __all__ = [
     "LocalVault",
     "Plan",
     "Schema",
+    "load_model",
     "make_plan",
     "open_source",
     "verify",

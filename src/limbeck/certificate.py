@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from limbeck.accounting import price, require_delta
+from limbeck.editions import is_owner_copy, require_no_owner_copy
 from limbeck.errors import BadInput, LedgerFault, NotAuthentic, NotReleasable
 from limbeck.plan import Plan
 from limbeck.queries import finite_or_word, number_from, query_from_dict
@@ -30,11 +31,17 @@ from limbeck.vault.noise import SECURE, Randomness
 
 FORMAT = 1
 NAME = "certificate.json"
+MOST_NAMES = 5  # files that a message lists
 # All that a certificate may state; nothing that was measured on records is among it.
 FIELDS = {
     "format", "dataset", "method", "settings", "private", "releasable", "epsilon", "delta", "adjacency", "unit", "queries",
     "drawn", "accounting", "generator", "public_assumptions", "versions", "created", "records", "files", "signature",
+    "content",
 }  # fmt: skip
+# What is released. A certificate without the entry is one of a synthetic set, as all were before models were released.
+SET, MODEL = "set", "model"
+# The file that only a release of this content has.
+CORE_FILES = {SET: "set.npz", MODEL: "model.safetensors"}
 PACKAGES = ("limbeck", "torch", "numpy", "scipy", "dp-accounting", "cryptography")
 
 
@@ -46,6 +53,7 @@ def certify(
     randomness: Randomness,
     records: int,
     files: Mapping[str, str],
+    content: str = SET,
 ) -> dict[str, Any]:
     """State what was spent. All of it is public.
 
@@ -72,6 +80,7 @@ def certify(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "records": records,
         "files": dict(files),
+        **({} if content == SET else {"content": content}),
     }
 
 
@@ -110,14 +119,31 @@ def read(release: Path) -> dict[str, Any]:
     """Read a release's certificate; anything but a well-formed one is an error."""
     path = release / NAME
     try:
-        certificate = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_twins)
+        content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise NotAuthentic(f"There is no release in {release}: it has no {NAME}.") from None
-    except (OSError, ValueError, RecursionError):
+    except OSError:
+        raise NotAuthentic(f"{path} cannot be read as JSON.") from None
+    return parse(content, path)
+
+
+def parse(content: bytes, path: Path) -> dict[str, Any]:
+    """A certificate from its bytes; `path` is what messages call it."""
+    try:
+        certificate = json.loads(content.decode("utf-8"), object_pairs_hook=_without_twins)
+    except (ValueError, RecursionError):
         raise NotAuthentic(f"{path} cannot be read as JSON.") from None
     if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
         raise NotAuthentic(f"{path} is not a certificate of format {FORMAT}.")
     return certificate
+
+
+def require_signed(certificate: dict[str, Any]) -> None:
+    """Only the signature: what a list of many releases has the time for. `verify` checks all of a release."""
+    try:
+        _check_signature(certificate, None)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise NotAuthentic(f"The certificate does not have the right form ({error}).") from None
 
 
 def verify(release: Path, expected_key: str | None = None) -> dict[str, Any]:
@@ -130,6 +156,7 @@ def verify(release: Path, expected_key: str | None = None) -> dict[str, Any]:
     try:
         _check_signature(certificate, expected_key)
         _check_words(certificate)
+        _check_content(certificate)
         _check_epsilon(certificate)
         _check_files(release, certificate["files"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -190,6 +217,21 @@ def _check_words(certificate: dict[str, Any]) -> None:
         raise NotAuthentic("The certificate's word 'releasable' does not fit its generator and epsilon.")
 
 
+def content_of(certificate: Mapping[str, Any]) -> str:
+    """ "set" or "model"."""
+    return str(certificate.get("content", SET))
+
+
+def _check_content(certificate: dict[str, Any]) -> None:
+    """A set holds records and no weights, a model weights and no records; a reader must not take one for the other."""
+    content = content_of(certificate)
+    if content not in CORE_FILES:
+        raise NotAuthentic(f"The certificate is for a release of '{content}', which this version does not know.")
+    present = [kind for kind, name in CORE_FILES.items() if name in certificate["files"]]
+    if present != [content] or (certificate["records"] > 0) != (content == SET):
+        raise NotAuthentic(f"The certificate says that the release is a {content}; its files or records do not fit.")
+
+
 def _check_epsilon(certificate: dict[str, Any]) -> None:
     queries = [query_from_dict(values) for values in certificate["queries"]]
     cost = price(queries, certificate["delta"])
@@ -211,13 +253,32 @@ def _check_files(release: Path, files: Mapping[str, str]) -> None:
     # A link to a folder counts as a file: what is behind it is part of what a reader sees, and nothing hashes it.
     entries = [path for path in release.rglob("*") if path.is_symlink() or not path.is_dir()]
     present = {path.relative_to(release).as_posix() for path in entries} - {NAME}
-    for name in sorted(present - set(files)):
-        raise NotAuthentic(f"{name} is in the release but not on its certificate.")
+    _refuse_foreign(release, sorted(present - set(files)))
     for name, stated in files.items():
         if name not in present:
             raise NotAuthentic(f"{name} is on the certificate but missing from the release.")
+        if not (release / name).is_file():
+            raise NotAuthentic(f"{name} is not a plain file.")  # reading a pipe would wait for ever
         if file_hash(release / name) != stated:
             raise NotAuthentic(f"{name} was changed: its hash is not the one on the certificate.")
+    require_no_owner_copy(release / name for name in files)
+
+
+def _refuse_foreign(release: Path, names: list[str]) -> None:
+    """Name what does not belong to the release, and say where it is the owner's own copy."""
+    if not names:
+        return
+    shown = [f"{name} (the owner's copy)" if _is_owners(release / name) else name for name in names[:MOST_NAMES]]
+    if len(names) > MOST_NAMES:
+        shown.append(f"{len(names) - MOST_NAMES} more")
+    raise NotAuthentic(
+        f"{' and '.join([', '.join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)} "
+        f"{'are' if len(names) > 1 else 'is'} in the release but not on its certificate."
+    )
+
+
+def _is_owners(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and is_owner_copy(path.read_bytes())
 
 
 def _version(name: str) -> str:
@@ -227,4 +288,18 @@ def _version(name: str) -> str:
         return "unknown"
 
 
-__all__ = ["NAME", "certify", "file_hash", "read", "require_releasable", "sign", "signing_key", "verify"]
+__all__ = [
+    "MODEL",
+    "NAME",
+    "SET",
+    "certify",
+    "content_of",
+    "file_hash",
+    "parse",
+    "read",
+    "require_releasable",
+    "require_signed",
+    "sign",
+    "signing_key",
+    "verify",
+]

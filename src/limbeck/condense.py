@@ -14,9 +14,11 @@ import torch
 
 from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
+from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, OutputFault, RunConflict
-from limbeck.methods import Method, method_named, settings_of
+from limbeck.methods import Method, TrainedModel, method_named, settings_of
+from limbeck.model import read_model
 from limbeck.plan import Plan, draw_up
 from limbeck.progress import Reporter
 from limbeck.release import ReleaseWriter
@@ -44,7 +46,9 @@ from limbeck.vault.noise import Randomness
 class Request:
     """Where the data is and how the run behaves; all of the owner's command line that is not the plan.
 
-    `data` is None for records in the memory of a Python program.
+    `data` is None for records in the memory of a Python program. `part` takes some of the data's classes only, written
+    like "stage-1:0,1" (name and places of the classes), and "stage-1:0,1 of all" keeps the others as classes without
+    records. `start` is the folder of a released model that the method is to go on from.
     """
 
     data: str | None
@@ -54,19 +58,25 @@ class Request:
     ledger: str | None = None
     insecure_seed: int | None = None
     device: str = "cpu"
+    part: str | None = None
+    start: str | None = None
 
     def source(self, split: str = "train") -> DataSource:
         if self.data is None:
             raise RunConflict(
                 "This run was started in Python with records in memory; call Condenser.fit again with the same out."
             )
-        return open_source(
+        whole = open_source(
             self.data,
             split=split,
             schema_path=Path(self.schema) if self.schema else None,
             label=self.label,
             root=Path(self.root) if self.root else None,
         )
+        return whole if self.part is None else part_of(whole, self.part)
+
+    def start_model(self) -> TrainedModel | None:
+        return None if self.start is None else read_model(Path(self.start)).model
 
     @property
     def ledger_path(self) -> Path:
@@ -84,7 +94,7 @@ class Outcome:
 def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: float) -> Plan:
     """Price a method for a data set. Reads no record."""
     schema.require_confirmed()
-    method = method.resolved(schema)
+    method = method.resolved(schema, epsilon)
     method.check(schema)
     if not method.private and epsilon is not None and not math.isinf(epsilon):
         raise BadInput(
@@ -120,7 +130,7 @@ def condense(
 
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
-    device = checked_device(request.device)
+    device, start = checked_device(request.device), request.start_model()
     with Ledger.open(request.ledger_path) as ledger, new_folder(out) as made:
         record = RunRecord(
             grant=new_grant_id(), plan=plan.to_dict(), request=_absolute(request), schema=source.schema.to_dict()
@@ -132,7 +142,7 @@ def condense(
             grant = vault.grant(plan, record.grant)
             vault.open_records(grant)
             replace(record, booked=True).write(out)
-            return _finish(out, vault, grant, ledger, reporter, device, checkpoint_seconds)
+            return _finish(out, vault, grant, ledger, reporter, device, checkpoint_seconds, start)
         except Exception:
             if grant is not None:
                 if any(ledger.drawn(grant.id).values()):
@@ -155,7 +165,7 @@ def resume(
                 ledger.finish(record.grant)
                 put_in_place(out)
                 return _outcome(out, plan, Randomness(request.insecure_seed), began)
-            device = checked_device(request.device)
+            device, start = checked_device(request.device), request.start_model()
             source = source or request.source()
             if source.schema != Schema.from_dict(record.schema):
                 raise RunConflict(
@@ -164,7 +174,7 @@ def resume(
                 )
             vault = LocalVault(source, ledger, Randomness(request.insecure_seed), device)
             grant = _take_up(out, vault, record, ledger)
-            return _finish(out, vault, grant, ledger, reporter, device, SECONDS_BETWEEN_CHECKPOINTS)
+            return _finish(out, vault, grant, ledger, reporter, device, SECONDS_BETWEEN_CHECKPOINTS, start)
 
 
 def _take_up(out: Path, vault: LocalVault, record: RunRecord, ledger: Ledger) -> Grant:
@@ -188,6 +198,7 @@ def _finish(
     reporter: Reporter,
     device: torch.device,
     checkpoint_seconds: float,
+    start: TrainedModel | None,
 ) -> Outcome:
     began = time.monotonic()
     writer = ReleaseWriter(
@@ -198,7 +209,7 @@ def _finish(
         drawn=lambda: ledger.drawn(grant.id),
     )
     try:
-        carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds)
+        carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start)
     except (OutputFault, LedgerFault, DataNotFound, DataUnreadable) as error:
         error.next_command = error.next_command or resume_command(folder)
         raise
@@ -226,7 +237,7 @@ def checked_device(name: str) -> torch.device:
 def _absolute(request: Request) -> dict[str, Any]:
     """The request with full paths, so that a run can be resumed from another folder."""
     values = asdict(request)
-    for name in ("schema", "root"):
+    for name in ("schema", "root", "start"):
         if values[name]:
             values[name] = str(Path(values[name]).absolute())
     values["ledger"] = str(request.ledger_path.absolute())

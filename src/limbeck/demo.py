@@ -12,8 +12,9 @@ from limbeck.errors import RunConflict
 from limbeck.evaluate.release import evaluate_release
 from limbeck.progress import Reporter
 from limbeck.queries import finite_or_word
-from limbeck.release import as_json, read_release
-from limbeck.report.page import report_page
+from limbeck.release import as_json
+from limbeck.report.gather import Sources, gather
+from limbeck.report.page import render
 
 # 1437 records are few: ten averages of about 100 each survive the noise of epsilon 1, hundreds of feature sums would not.
 DATA, METHOD, EPSILON, DELTA = "digits", "ldpdc", 1.0, 1e-5
@@ -39,15 +40,12 @@ def run_demo(out: Path, reporter: Reporter) -> dict[str, Any]:
     test = Request(data=DATA).source("test")
     scores = evaluate_release(outcome.release, test, ["convnet", "mlp"], None, 3, 0, "cpu", reporter)
     write_atomic(out / "evaluation.json", as_json(scores))
-    release = read_release(outcome.release)
-    grid = outcome.release / "grid.png"
-    write_atomic(
-        out / "report.html", report_page(release.certificate, release.schema, grid.read_bytes(), scores).encode()
-    )
+    shown = gather(Sources(run=outcome.release, evaluations=[out / "evaluation.json"]))
+    write_atomic(out / "report.html", render(shown).encode())
     return {
         "release": str(outcome.release),
         "report": str(out / "report.html"),
-        "pictures": str(grid),
+        "pictures": str(outcome.release / "grid.png"),
         "epsilon": finite_or_word(plan.price.epsilon),
         "delta": plan.price.delta,
         "adjacency": plan.price.adjacency,

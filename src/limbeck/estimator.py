@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from limbeck.condense import Request, condense, make_plan, resume
 from limbeck.data.records import Records, as_records
 from limbeck.errors import BadInput, RunConflict
-from limbeck.methods import method_named
+from limbeck.methods import METHODS, method_named
+from limbeck.model import is_model, read_model
+from limbeck.nets import Network
 from limbeck.plan import Plan
 from limbeck.progress import Silent
 from limbeck.release import read_release
@@ -78,11 +80,13 @@ class Condenser:
 
     def plan(self, schema: Schema) -> Plan:
         """What `fit` will ask and cost. Reads no record, books nothing."""
-        method = method_named(self.method, {"per_class": self.per_class, **(self.settings or {})})
+        makes_model = self.method in METHODS and METHODS[self.method].makes == "model"
+        size = {} if makes_model else {"per_class": self.per_class}
+        method = method_named(self.method, {**size, **(self.settings or {})})
         return make_plan(schema, method, self.epsilon, self.delta)
 
     def fit(self, X: ArrayLike, y: ArrayLike, schema: Schema | None = None, out: str | Path | None = None) -> Self:
-        """Book the plan, ask the vault and make the set.
+        """Book the plan, ask the vault and make the set (`X_`, `y_`), or the model of a method that trains one (`model_`).
 
         `out` keeps the release folder, otherwise it is not kept; an unfinished run in it is taken up again.
         """
@@ -105,13 +109,21 @@ class Condenser:
                 resume(folder, Silent(), source=source)
             else:
                 condense(request, plan, source, folder, Silent())
-            release = read_release(folder)
+            self._read(folder)
         self.plan_ = plan
-        self.X_: NDArray[np.float32] = release.x
-        self.y_: NDArray[np.int64] = release.y
-        self.certificate_: dict[str, Any] = release.certificate
         self.classes_ = np.array(schema.classes)
         return self
+
+    def _read(self, folder: Path) -> None:
+        if is_model(folder):
+            found = read_model(folder)
+            self.model_: Network = found.network
+            self.certificate_: dict[str, Any] = found.certificate
+            return
+        release = read_release(folder)
+        self.X_: NDArray[np.float32] = release.x
+        self.y_: NDArray[np.int64] = release.y
+        self.certificate_ = release.certificate
 
 
 def _require_same_plan(folder: Path, plan: Plan) -> None:

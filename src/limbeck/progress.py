@@ -1,9 +1,15 @@
-"""How long work shows itself: a bar on a terminal, a plain line now and then elsewhere, always on standard error."""
+"""How long work shows itself: a bar on a terminal, a plain line now and then elsewhere, always on standard error.
+
+A run also notes how far it is in a small file, for whoever watches it from another process (`limbeck serve`).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -11,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 SECONDS_BETWEEN_LINES = 15.0
+SECONDS_BETWEEN_NOTES = 1.0
 
 
 class Reporter(Protocol):
@@ -90,6 +97,45 @@ class Bar:
 
     def say(self, message: str) -> None:
         self._console.print(message, markup=False, highlight=False)
+
+
+class Noted:
+    """A reporter that also notes the progress in a file: the public step count and the owner's own clock, nothing else."""
+
+    def __init__(self, inner: Reporter, path: Path) -> None:
+        self._inner, self._path = inner, path
+        self._label, self._total, self._first = "", 0, 0
+        self._started, self._noted = 0.0, 0.0
+
+    def start(self, title: str, total: int, done: int) -> None:
+        self._inner.start(title, total, done)
+        self._label, self._total, self._first, self._started = title, total, done, time.time()
+        self._note(done)
+
+    def advance(self, done: int) -> None:
+        self._inner.advance(done)
+        if time.monotonic() - self._noted >= SECONDS_BETWEEN_NOTES or done == self._total:
+            self._note(done)
+
+    def say(self, message: str) -> None:
+        self._inner.say(message)
+
+    def _note(self, done: int) -> None:
+        self._noted = time.monotonic()
+        values = {
+            "label": self._label,
+            "first": self._first,
+            "step": done,
+            "total": self._total,
+            "started": round(self._started, 3),
+            "updated": round(time.time(), 3),
+        }
+        # A reader sees the old note or the new one. It is lost without harm, so nothing waits for the disk, and no run
+        # fails because of it.
+        with contextlib.suppress(OSError):
+            new = self._path.with_suffix(".new")
+            new.write_text(json.dumps(values), encoding="utf-8")
+            new.replace(self._path)
 
 
 def _clock(seconds: float) -> str:

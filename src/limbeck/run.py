@@ -2,6 +2,7 @@
 
     OUT/.run/run.json                 what was asked; written before anything is booked, and again when it is booked
     OUT/.run/lock                     held by the process that works on the run
+    OUT/.run/progress.json            how far it is, at most a second old; for whoever watches the run
     OUT/.run/checkpoint.safetensors   the method's tensors at a step; made of answers only, so nothing private
     OUT/.run/release/                 the release while it is written
     OUT/...                           the release; .run is gone once it is complete
@@ -32,15 +33,16 @@ from torch import Tensor
 from limbeck import certificate as certificates
 from limbeck.data.writer import write_atomic
 from limbeck.errors import OutputFault, RunConflict
-from limbeck.methods import Method, SyntheticSet, method_named
+from limbeck.methods import Method, Result, TrainedModel, method_named
 from limbeck.plan import Plan
-from limbeck.progress import Reporter
+from limbeck.progress import Noted, Reporter
 from limbeck.queries import finite_or_word
 from limbeck.vault.api import Answer, Grant, Map
 from limbeck.vault.local import LocalVault
 
 FORMAT = 1
 STATE = ".run"
+PROGRESS = "progress.json"
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
@@ -164,7 +166,8 @@ class RunLog:
 
     def __init__(self, folder: Path, vault: LocalVault, grant: Grant, reporter: Reporter, every: float) -> None:
         self._path = folder / STATE / "checkpoint.safetensors"
-        self._vault, self._grant, self._reporter, self._every = vault, grant, reporter, every
+        self._vault, self._grant, self._every = vault, grant, every
+        self._reporter = Noted(reporter, folder / STATE / PROGRESS)
 
     def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
         first = self._restore(state)
@@ -224,18 +227,22 @@ def carry_out(
     folder: Path,
     vault: LocalVault,
     grant: Grant,
-    write_release: Callable[[Path, SyntheticSet], None],
+    write_release: Callable[[Path, Result], None],
     reporter: Reporter,
     device: torch.device,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+    start: TrainedModel | None = None,
 ) -> None:
-    """Run the method of a booked grant to its release, from wherever an earlier attempt got to."""
+    """Run the method of a booked grant to its release, from wherever an earlier attempt got to.
+
+    `start` is a model, released before, that the method is to go on from.
+    """
     staged = folder / STATE / "release"
     if not is_staged(folder):
         vault.open_records(grant)
         shutil.rmtree(staged, ignore_errors=True)
         method = method_named(grant.plan.method, grant.plan.settings)
-        result = run_method(method, folder, vault, grant, reporter, device, checkpoint_seconds)
+        result = run_method(method, folder, vault, grant, reporter, device, checkpoint_seconds, start)
         try:
             staged.mkdir()
             write_release(staged, result)
@@ -253,11 +260,15 @@ def run_method(
     reporter: Reporter,
     device: torch.device,
     every: float,
-) -> SyntheticSet:
+    start: TrainedModel | None = None,
+) -> Result:
     def ask(label: str, index: int, mapping: Map) -> Answer:
         return vault.ask(grant, label, index, mapping)
 
-    return method.run(vault.describe(), ask, RunLog(folder, vault, grant, reporter, every), device)
+    logbook = RunLog(folder, vault, grant, reporter, every)
+    if start is not None:
+        return method.run_from(start, vault.describe(), ask, logbook, device)
+    return method.run(vault.describe(), ask, logbook, device)
 
 
 def put_in_place(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""privacy, evaluate, verify: everything that measures."""
+"""privacy, verify: everything that computes again what is claimed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from limbeck.cli.options import Delta, Epsilon, Json, Label, Root, SchemaPath, epsilon_value
-from limbeck.cli.output import emit, reporter, table
-from limbeck.errors import BadInput, OutputFault
+from limbeck.cli.options import Delta, Epsilon, Json, epsilon_value
+from limbeck.cli.output import emit, table
+from limbeck.errors import BadInput
 from limbeck.queries import finite_or_word
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="A release folder.")]
@@ -17,7 +17,6 @@ ReleaseFolder = Annotated[Path, typer.Argument(help="A release folder.")]
 
 def register(app: typer.Typer) -> None:
     app.command()(privacy)
-    app.command()(evaluate)
     app.command()(verify)
 
 
@@ -51,60 +50,6 @@ def privacy(
     values = {**price.to_dict(), "rate": rate, "steps": steps, "noise_multiplier": noise_multiplier, **extra}
     rows = [(name, "-" if value is None else value) for name, value in values.items()]
     emit(as_json, values, table(rows))
-
-
-def evaluate(
-    release: ReleaseFolder,
-    test: Annotated[str, typer.Option("--test", help="Real test records: a named set (its test split) or a path.")],
-    models: Annotated[
-        str | None,
-        typer.Option(
-            "--models",
-            help="Networks to train, with commas: convnet, mlp, lenet, linear. Tables take mlp and linear.",
-        ),
-    ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", help="How many networks to train of each kind.")] = 3,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            help="How to train: paper (long), full (large sets) or cpu (short). Default: cpu on a CPU, else paper.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the first network; the others follow.")] = 0,
-    device: Annotated[str, typer.Option("--device", help="Where to compute.")] = "cpu",
-    schema: SchemaPath = None,
-    label: Label = None,
-    root: Root = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Also write the result to this JSON file.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Train networks on a synthetic set alone and score them on real test records."""
-    from limbeck.condense import Request, checked_device
-    from limbeck.data.writer import write_atomic
-    from limbeck.evaluate.release import evaluate_release
-    from limbeck.release import as_json as json_bytes
-
-    checked_device(device)
-    if out is not None and not out.parent.is_dir():
-        raise OutputFault(f"The folder {out.parent} for the result does not exist.")
-    request = Request(
-        data=test, schema=None if schema is None else str(schema), label=label, root=None if root is None else str(root)
-    )
-    names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
-    with reporter() as shown:
-        result = evaluate_release(release, request.source("test"), names, preset, repeats, seed, device, shown)
-    if out is not None:
-        write_atomic(out, json_bytes(result))
-    rows: list[tuple[object, ...]] = [("model", "mean", "std", "runs")]
-    for name, score in result["accuracy"].items():
-        runs = " ".join(f"{run:.2f}" for run in score["runs"])
-        rows.append((name, f"{score['mean']:.2f}", f"{score['std']:.2f}", runs))
-    lines = [
-        *table(rows),
-        f"majority class: {result['majority_rate']:.2f}; preset {result['preset']}; {result['labels']} labels",
-    ]
-    emit(as_json, result, lines)
 
 
 def verify(

@@ -10,13 +10,26 @@ from typing import Annotated
 import typer
 
 import limbeck
-from limbeck.cli import budgets, checks, datasets, runs
+from limbeck.cli import (
+    bench,
+    budgets,
+    checks,
+    continual,
+    curve,
+    datasets,
+    evaluation,
+    fidelity,
+    report,
+    runs,
+    serve,
+    sweep,
+)
 from limbeck.cli.output import Stopped, Usage, fail
 from limbeck.errors import LimbeckError, OutputFault
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
-for register in (runs.register, checks.register, budgets.register, datasets.register):
-    register(app)
+for commands in (runs, checks, evaluation, fidelity, sweep, report, serve, bench, continual, curve, budgets, datasets):
+    commands.register(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -164,7 +164,7 @@ def plan(
         "queries": queries,
         "noise_multiplier": drawn.queries[0].noise_multiplier,
     }
-    made = method_named(method, chosen).resolved(source.schema)
+    made = method_named(method, chosen).resolved(source.schema, target)
     if target is not None and made.fixed_noise is None:
         values["noise_multiplier_rdp"] = calibrate(
             lambda noise: made.queries(source.schema, noise), target, delta, "rdp"
@@ -178,6 +178,11 @@ def plan(
         f"PLD {finite_or_word(drawn.price.epsilon_pld)}, RDP {finite_or_word(drawn.price.epsilon_rdp)}",
         *table(rows),
     ]
+    if "noise_multiplier_rdp" in values:
+        lines.append(
+            f"noise multiplier {values['noise_multiplier']:g}; by RDP alone, as in the papers, "
+            f"{values['noise_multiplier_rdp']:g}"
+        )
     emit(as_json, values, lines)
 
 

@@ -23,8 +23,8 @@ from limbeck.errors import BadInput, OutputFault
 from limbeck.schema import Schema
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write the file whole or not at all, and onto the disk before returning."""
+def write_atomic(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write the file whole or not at all, and onto the disk before returning. Until it has its mode it is the owner's alone."""
     temporary: Path | None = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -33,7 +33,7 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
@@ -65,6 +65,16 @@ def write_npz(path: Path, x: Array, y: Array, soft: Array | None = None) -> None
     if soft is not None:
         _require_pairs(x, soft, "soft")
         entries["soft"] = np.asarray(soft, dtype=np.float32)
+    _write_arrays(path, entries)
+
+
+def write_snapshots(path: Path, x: Array, y: Array, after: Array) -> None:
+    """Keys x (snapshots, records, ...), y (records) and after: how many answers each snapshot had seen."""
+    _require_pairs(x, after, "after")
+    _write_arrays(path, {"x": np.asarray(x, dtype=np.float32), "y": np.asarray(y, np.int64), "after": after})
+
+
+def _write_arrays(path: Path, entries: dict[str, Array]) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **entries)  # zip members carry a fixed date, so the bytes are deterministic
     write_atomic(path, buffer.getvalue())

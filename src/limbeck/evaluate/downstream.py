@@ -1,4 +1,4 @@
-"""Downstream accuracy: what a network trained on the synthetic set alone knows about real test records.
+"""Downstream accuracy: what a model trained on the synthetic set alone knows about real test records.
 
 Training reads only the synthetic set, so it costs no privacy. The score reads real test records: on public test sets it
 is free, on private ones it belongs to the owner's report and never into a release.
@@ -7,16 +7,20 @@ is free, on private ones it belongs to the owner's report and never into a relea
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from limbeck.errors import BadInput
-from limbeck.evaluate.presets import Preset, model_spec, preset_named
-from limbeck.nets import NetSpec, Network, augment_each, build, use_fused_layers
+from limbeck.evaluate.classical import RECIPES, accuracy_of
+from limbeck.evaluate.models import build_model, choose
+from limbeck.evaluate.presets import Preset, preset_named
+from limbeck.nets import NetSpec, Network, augment_each, use_fused_layers
+from limbeck.nets.convnet import Block
 from limbeck.nets.hardware import channels_last, has_fast_bfloat16
 
 SCORED_AT_ONCE = 100
@@ -25,12 +29,33 @@ CACHED_PIXELS = 64 * 28 * 28
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy in percent over the networks of one model. `labels` says what they were trained on: hard or soft."""
+    """Accuracy in percent over the fits of one model, each scored at its end.
+
+    labels: what they were trained on, hard or soft. best: for presets that look at every epoch, the best one of each
+    network on the test set; optimistic, and never part of `mean`.
+    """
 
     mean: float
     std: float
     runs: tuple[float, ...]
     labels: str = "hard"
+    best: tuple[float, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is learnt from and what is asked about. y holds class indices, or soft labels (records, classes)."""
+
+    x: Tensor
+    y: Tensor
+    test_x: Tensor
+    test_y: Tensor
+    classes: int
+
+    def __post_init__(self) -> None:
+        _check(self.x, self.y, self.classes)
+        _check_lengths(self.test_x, self.test_y)
 
 
 def train(
@@ -41,6 +66,7 @@ def train(
     preset: Preset | str = "paper",
     seed: int = 0,
     device: torch.device | str = "cpu",
+    after_epoch: Callable[[Network], None] | None = None,
 ) -> Network:
     """A network trained on (x, y); y holds class indices (B,) or soft labels (B, classes).
 
@@ -50,18 +76,27 @@ def train(
     _check(x, y, classes)
     device = torch.device(device)
     shape = tuple(x.shape[1:])
-    spec = model_spec(model, shape, preset) if isinstance(model, str) else model
-    network = build(spec, shape, classes, seed, device)
-    if spec.kind == "convnet":
+    network = build_model(model, shape, classes, preset, seed, device)
+    if len(shape) == 3 and likes_channels_last(network):
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         use_fused_layers(network, shape)
-    generator = torch.Generator().manual_seed(seed)
     targets = y.to(device, torch.float32 if y.dim() == 2 else torch.long)
-    _descend(network.train(), x.to(device, torch.float32), targets, preset, generator)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)  # for dropout, the one layer that draws from the global generator
+        _descend(network.train(), x.to(device, torch.float32), targets, preset, seed, after_epoch)
     return network.eval()
 
 
-def _descend(network: Network, x: Tensor, targets: Tensor, preset: Preset, generator: torch.Generator) -> None:
+def _descend(
+    network: Network,
+    x: Tensor,
+    targets: Tensor,
+    preset: Preset,
+    seed: int,
+    after_epoch: Callable[[Network], None] | None,
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    last = likes_channels_last(network)
     optimizer = torch.optim.SGD(
         network.parameters(),
         lr=preset.lr,
@@ -71,31 +106,41 @@ def _descend(network: Network, x: Tensor, targets: Tensor, preset: Preset, gener
     )
     for epoch in range(preset.epochs):
         for group in optimizer.param_groups:
-            group["lr"] = preset.lr * (0.1 if epoch >= preset.epochs / 2 else 1.0)
+            group["lr"] = preset.lr_at(epoch)
         order = torch.randperm(x.shape[0], generator=generator).to(x.device)
         for rows in torch.split(order, preset.batch):
-            records = augment_each(x[rows], preset.augment, generator)
+            records = augment_each(x[rows], preset.families, generator)
             optimizer.zero_grad(set_to_none=True)
-            _add_gradients(network, records, targets[rows])
+            _add_gradients(network, records, targets[rows], last)
             optimizer.step()
+        if after_epoch is not None:
+            after_epoch(network.eval())
+            network.train()
 
 
-def _add_gradients(network: Network, x: Tensor, targets: Tensor) -> None:
+def _add_gradients(network: Network, x: Tensor, targets: Tensor, last: bool) -> None:
     """The gradient of the mean loss; on a CPU in pieces whose maps stay in the cache, since no layer mixes records."""
     piece = x.shape[0]
     if x.device.type == "cpu" and x.dim() == 4:
         piece = max(1, CACHED_PIXELS // (x.shape[2] * x.shape[3]))
     for start in range(0, x.shape[0], piece):
-        logits = _logits(network, x[start : start + piece])
+        logits = _logits(network, x[start : start + piece], last)
         loss = F.cross_entropy(logits, targets[start : start + piece], reduction="sum") / x.shape[0]
         torch.autograd.backward(loss)
 
 
-def _logits(network: Network, x: Tensor) -> Tensor:
+def likes_channels_last(network: Network) -> bool:
+    """Convolutions do, but an instance norm other than the ConvNet's fused one is slow on such maps."""
+    return not any(isinstance(layer, nn.GroupNorm) for layer in network.modules()) or any(
+        isinstance(layer, Block) for layer in network.modules()
+    )
+
+
+def _logits(network: Network, x: Tensor, last: bool) -> Tensor:
     """Weights and optimiser stay in float32; only the products run in bfloat16, where the CPU has it."""
     images = x.dim() == 4
     with torch.autocast(x.device.type, torch.bfloat16, enabled=images and has_fast_bfloat16(x.device)):
-        logits: Tensor = network(channels_last(x) if images else x)
+        logits: Tensor = network(channels_last(x) if images and last else x)
     return logits.float()
 
 
@@ -103,13 +148,73 @@ def accuracy(network: Network, x: Tensor, y: Tensor) -> float:
     """Percent of the records whose largest logit is their class. Soft labels count by their largest entry."""
     _check_lengths(x, y)
     device = next(network.parameters()).device
+    last = likes_channels_last(network)
     truth = (y.argmax(1) if y.dim() == 2 else y).to(device)
     right = 0
     with torch.no_grad():
         for start in range(0, x.shape[0], SCORED_AT_ONCE):
             records = x[start : start + SCORED_AT_ONCE].to(device, torch.float32)
-            right += int((_logits(network, records).argmax(1) == truth[start : start + SCORED_AT_ONCE]).sum())
+            right += int((_logits(network, records, last).argmax(1) == truth[start : start + SCORED_AT_ONCE]).sum())
     return 100.0 * right / x.shape[0]
+
+
+def fits(model: str, repeats: int) -> int:
+    """How often a model is fitted: a classifier without chance gives the same answer every time."""
+    return repeats if model not in RECIPES or RECIPES[model].random else 1
+
+
+def score_model(
+    model: str,
+    task: Task,
+    preset: Preset,
+    repeats: int,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    tick: Callable[[], None] | None = None,
+) -> Score:
+    """Fit a model `fits(model, repeats)` times with successive seeds, and score each fit. tick() is called after each."""
+    began = time.monotonic()
+    runs: list[float] = []
+    best: list[float] = []
+    for repeat in range(fits(model, repeats)):
+        if model in RECIPES:
+            runs.append(_classical(model, task, seed + repeat))
+        else:
+            last, top = _network_run(model, task, preset, seed + repeat, device)
+            runs.append(last)
+            best += [] if top is None else [top]
+        if tick is not None:
+            tick()
+    return Score(
+        statistics.fmean(runs),
+        statistics.stdev(runs) if len(runs) > 1 else 0.0,
+        tuple(runs),
+        "soft" if task.y.dim() == 2 and model not in RECIPES else "hard",
+        tuple(best),
+        time.monotonic() - began,
+    )
+
+
+def _classical(model: str, task: Task, seed: int) -> float:
+    hard = (task.y.argmax(1) if task.y.dim() == 2 else task.y).numpy()
+    truth = (task.test_y.argmax(1) if task.test_y.dim() == 2 else task.test_y).numpy()
+    unit = [((records.to(torch.float32) + 1) / 2).numpy() for records in (task.x, task.test_x)]
+    return accuracy_of(model, unit[0], hard, unit[1], truth, seed)
+
+
+def _network_run(
+    model: str, task: Task, preset: Preset, seed: int, device: torch.device | str
+) -> tuple[float, float | None]:
+    """The accuracy at the end, and the best of all epochs where the preset asks for it."""
+    seen: list[float] = []
+
+    def look(network: Network) -> None:
+        seen.append(accuracy(network, task.test_x, task.test_y))
+
+    network = train(model, task.x, task.y, task.classes, preset, seed, device, look if preset.every_epoch else None)
+    if seen:
+        return seen[-1], max(seen)
+    return accuracy(network, task.test_x, task.test_y), None
 
 
 def evaluate(
@@ -125,26 +230,29 @@ def evaluate(
     device: torch.device | str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Score]:
-    """Mean and standard deviation over `repeats` networks of each model, each scored once, at the end.
+    """Mean and standard deviation over `repeats` fits of each model, each scored at its end.
 
-    progress(done, total) is called after every network.
+    A model of a group that cannot be trained here is left out. progress(done, total) is called after every fit.
     """
     preset = preset_named(preset) if isinstance(preset, str) else preset
+    require_repeats(repeats)
+    # Refuse a model before the first hour of training, not after it.
+    chosen = [choice.model for choice in choose(models, tuple(x.shape[1:])) if not choice.skipped]
+    task = Task(x, y, test_x, test_y, classes)
+    done, total = 0, sum(fits(model, repeats) for model in chosen)
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    return {model: score_model(model, task, preset, repeats, seed, device, tick) for model in chosen}
+
+
+def require_repeats(repeats: int) -> None:
     if repeats < 1:
         raise BadInput(f"Expected repeats={repeats} to be at least 1.")
-    for model in models:
-        model_spec(model, tuple(x.shape[1:]), preset)  # refuse before the first hour of training, not after it
-    scores: dict[str, Score] = {}
-    for index, model in enumerate(models):
-        runs = []
-        for repeat in range(repeats):
-            network = train(model, x, y, classes, preset, seed + repeat, device)
-            runs.append(accuracy(network, test_x, test_y))
-            if progress is not None:
-                progress(index * repeats + repeat + 1, len(models) * repeats)
-        std = statistics.stdev(runs) if repeats > 1 else 0.0
-        scores[model] = Score(statistics.fmean(runs), std, tuple(runs), "soft" if y.dim() == 2 else "hard")
-    return scores
 
 
 def _check(x: Tensor, y: Tensor, classes: int) -> None:
@@ -153,6 +261,8 @@ def _check(x: Tensor, y: Tensor, classes: int) -> None:
         raise BadInput(f"Expected soft labels with classes={classes} columns, got {y.shape[1]}.")
     if y.dim() == 1 and (y.is_floating_point() or int(y.min()) < 0 or int(y.max()) >= classes):
         raise BadInput(f"Expected whole labels from 0 to {classes - 1}, or soft labels of shape (records, {classes}).")
+    if not bool(torch.isfinite(x).all()):
+        raise BadInput("The set to train on holds numbers that are not finite, so nothing can be learnt from it.")
 
 
 def _check_lengths(x: Tensor, y: Tensor) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 
 from limbeck.errors import BadInput
 from limbeck.report import wording
+from limbeck.report.loading import DATA_FILE, parquet_sentence, scaling_sentence, set_snippets
 from limbeck.schema import Schema
 
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-DATA_FILE = "data/train.parquet"
 
 
 def data_card(certificate: Mapping[str, Any], schema: Schema, counts: Sequence[int]) -> str:
@@ -25,11 +25,11 @@ def data_card(certificate: Mapping[str, Any], schema: Schema, counts: Sequence[i
         raise BadInput(f"A data card needs one count per class, got {len(counts)} for {len(schema.classes)} classes.")
     sections = [
         _introduction(certificate, schema, counts),
-        _promise(certificate, schema),
-        _making(certificate),
+        promise(certificate, schema),
+        making(certificate),
         _classes(schema, counts),
         _loading(schema),
-        _verifying(),
+        verifying(),
     ]
     return _front_matter(certificate, schema, sum(counts)) + "\n" + "\n\n".join(sections) + "\n"
 
@@ -109,7 +109,7 @@ def _introduction(certificate: Mapping[str, Any], schema: Schema, counts: Sequen
     return "\n\n".join([f"# {markdown_text(schema.name)}, synthetic", *loud, text])
 
 
-def _promise(certificate: Mapping[str, Any], schema: Schema) -> str:
+def promise(certificate: Mapping[str, Any], schema: Schema) -> str:
     parts = ["## What is promised", *wording.promise(certificate)]
     limits = wording.not_promised(certificate, schema)
     if limits:
@@ -117,7 +117,7 @@ def _promise(certificate: Mapping[str, Any], schema: Schema) -> str:
     return "\n\n".join(parts)
 
 
-def _making(certificate: Mapping[str, Any]) -> str:
+def making(certificate: Mapping[str, Any]) -> str:
     title, paper = wording.method_words(certificate)
     after = f", after {markdown_text(paper)}" if paper else ""
     settings = ", ".join(_code(f"{key}={value}") for key, value in wording.setting_rows(certificate))
@@ -140,37 +140,13 @@ def _classes(schema: Schema, counts: Sequence[int]) -> str:
 
 
 def _loading(schema: Schema) -> str:
-    shape = ", ".join(str(side) for side in schema.shape)
-    if schema.is_image:
-        note = (
-            f"`{DATA_FILE}` holds the records as 8-bit pictures, for looking at and for general tools. `set.npz` holds "
-            "the exact numbers, and accuracy figures are measured with these."
-        )
-    else:
-        note = (
-            f"`{DATA_FILE}` holds decoded columns with the class name under {_code(schema.label)}. `set.npz` holds the "
-            "encoded numbers, and accuracy figures are measured with these."
-        )
-    return "\n\n".join(
-        [
-            "## How to load it",
-            f"From this folder, with NumPy. `x` is float32 of shape (records, {shape}), scaled so that [-1, 1] is the "
-            "public range of values; `y` is the class index:",
-            '```python\nimport numpy as np\n\nfile = np.load("set.npz")\nx, y = file["x"], file["y"]\n```',
-            "PyTorch:",
-            "```python\nimport torch\nfrom torch.utils.data import TensorDataset\n\n"
-            "train = TensorDataset(torch.from_numpy(x), torch.from_numpy(y))\n```",
-            "Hugging Face `datasets`:",
-            "```python\nfrom datasets import load_dataset\n\n"
-            f'train = load_dataset("parquet", data_files="{DATA_FILE}", split="train")\n```',
-            "pandas:",
-            f'```python\nimport pandas as pd\n\ntable = pd.read_parquet("{DATA_FILE}")\n```',
-            note,
-        ]
-    )
+    parts = ["## How to load it", f"From inside this folder. {scaling_sentence(schema)}"]
+    for snippet in set_snippets(schema):
+        parts += [f"{snippet.title}:", f"```python\n{snippet.code}\n```"]
+    return "\n\n".join([*parts, markdown_text(parquet_sentence(schema))])
 
 
-def _verifying() -> str:
+def verifying() -> str:
     return (
         "## How to verify it\n\n```\nlimbeck verify FOLDER\n```\n\n"
         "computes epsilon again from the listed queries, compares every file with its hash, and checks the signature."

@@ -1,144 +1,117 @@
-"""The report page: one HTML file that needs no network, for the people who decide about a release or use it."""
+"""The report page: one HTML file that needs no network, for the people who decide about a release or use it.
+
+Two editions. `release` shows what was paid for or is public. `owner` may also show private records and scores on them; it
+says so on the screen, on every printed page and, for programs, in its head.
+"""
 
 from __future__ import annotations
 
 import base64
-import math
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from limbeck.report import wording
+from limbeck.editions import EDITIONS, OWNER, RELEASE, is_owners
+from limbeck.errors import NotReleasable, WallBreach
+from limbeck.report import views
+from limbeck.report.budget import BudgetView
+from limbeck.report.closeness import closeness_view
+from limbeck.report.convergence import curve_view
+from limbeck.report.scores import score_table
+from limbeck.report.strips import MOST_CLASSES, Strip
 from limbeck.schema import Schema
 
 
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """All that a page shows. What is left out has no section on it.
+
+    Guarantee: a report of the release edition holds no real picture, no figure measured on private records and nothing
+    that is marked as the owner's.
+    """
+
+    certificate: Mapping[str, Any]
+    schema: Schema
+    edition: str = RELEASE
+    grid: bytes | None = None
+    strips: Sequence[Strip | None] = ()
+    evaluations: Sequence[Mapping[str, Any]] = ()
+    curve: Mapping[str, Any] | None = None
+    budget: BudgetView | None = None
+    real: Sequence[Strip | None] = ()
+    nearest: Sequence[Strip | None] = ()
+    real_grid: bytes | None = None
+    fidelity: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.edition not in EDITIONS:
+            raise WallBreach(f"There is no edition '{self.edition}' of a report.")
+        if self.edition == OWNER:
+            return
+        if self.real or self.nearest or self.real_grid or self.fidelity:
+            raise NotReleasable("Real records and figures measured on them belong to the owner's edition of a report.")
+        if any(is_owners(values) for values in (*self.evaluations, self.curve)):
+            raise NotReleasable("A result that is marked as the owner's cannot be in the release edition of a report.")
+
+
 def report_page(
-    certificate: Mapping[str, Any], schema: Schema, grid_png: bytes, evaluation: Mapping[str, Any] | None = None
+    certificate: Mapping[str, Any], schema: Schema, grid_png: bytes | None, evaluation: Mapping[str, Any] | None = None
 ) -> str:
+    """The release edition with a grid of pictures and at most one evaluation. A model has no grid."""
+    evaluations = [evaluation] if evaluation else []
+    return render(Report(certificate=certificate, schema=schema, grid=grid_png, evaluations=evaluations))
+
+
+def render(report: Report) -> str:
     """The whole page as text. Everything that comes from a schema or a setting is escaped."""
-    environment = Environment(
+    certificate, schema = report.certificate, report.schema
+    style = page_style("look.css", "report.css", *(("owner.css",) if report.edition == OWNER else ()))
+    parts = {
+        **views.headline(certificate, schema),
+        **views.promises(certificate, schema),
+        **views.making(certificate, schema),
+        **views.loads(certificate, schema),
+        "style": style,
+        "style_hash": style_hash(style),
+        "edition": report.edition,
+        "is_owner": report.edition == OWNER,
+        "grid": views.source(report.grid),
+        "real_grid": views.source(report.real_grid),
+        "grid_words": views.grid_words(schema),
+        "classes": views.classes(schema, report.strips, report.nearest, report.real),
+        "brief_names": views.brief_names(schema),
+        "classes_left": max(len(schema.classes) - MOST_CLASSES, 0) if report.strips else 0,
+        "tables": [views.scores(score_table(each)) for each in report.evaluations if each.get("accuracy")],
+        "curve": curve_view(report.curve) if report.curve else None,
+        "closeness": closeness_view(report.fidelity) if report.fidelity else None,
+        "budget": report.budget,
+    }
+    return environment().get_template("report.html").render(parts)
+
+
+@cache
+def environment() -> Environment:
+    return Environment(
         loader=PackageLoader("limbeck.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    title, paper = wording.method_words(certificate)
-    return environment.get_template("report.html").render(
-        name=schema.name,
-        warnings=wording.warnings(certificate),
-        subtitle=_subtitle(certificate, schema),
-        tiles=_tiles(certificate),
-        asked=_asked(certificate, schema, title, paper),
-        accountants=_accountants(certificate),
-        promise=wording.promise(certificate),
-        not_promised=[limit.split(". ", 1) for limit in wording.not_promised(certificate, schema)],
-        grid=base64.b64encode(grid_png).decode("ascii"),
-        grid_words=_grid_words(schema),
-        accuracy=_accuracy(evaluation) if evaluation else None,
-        queries=wording.query_rows(certificate),
-        settings=wording.setting_rows(certificate),
-        shape=", ".join(str(side) for side in schema.shape),
-        is_image=schema.is_image,
-        versions=[(str(key), str(value)) for key, value in (certificate.get("versions") or {}).items()],
-        footer=_footer(certificate),
-    )
 
 
-def _subtitle(certificate: Mapping[str, Any], schema: Schema) -> str:
-    kind = "pictures" if schema.is_image else "table rows"
-    return f"{certificate.get('records', 'A number of')} synthetic {kind} in {len(schema.classes)} classes"
+@cache
+def page_style(*names: str) -> Markup:
+    """Style sheets of the package, joined as they stand in a page."""
+    found = [environment().loader.get_source(environment(), name)[0] for name in names]  # type: ignore[union-attr]
+    return Markup("\n".join(found))
 
 
-def _tiles(certificate: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """(value, name, meaning) of the few numbers that a reader looks for first."""
-    epsilon = wording.exact(wording.epsilon_of(certificate)) if wording.is_private(certificate) else "∞"
-    unit = str(certificate.get("unit", "record"))
-    return [
-        (epsilon, "epsilon", "how much one record can matter; smaller is more private"),
-        (wording.exact(certificate.get("delta")), "delta", "the remainder that epsilon does not cover"),
-        (f"one {unit}", "unit", f"neighbours differ by {wording.adjacency_words(certificate)}"),
-    ]
-
-
-def _asked(certificate: Mapping[str, Any], schema: Schema, title: str, paper: str) -> list[tuple[str, str]]:
-    shape = " × ".join(str(side) for side in schema.shape)
-    rows = [
-        ("Data set", schema.name),
-        ("Private records", f"about {schema.records}, each of {shape} numbers"),
-        ("Method", title),
-        ("Paper", paper),
-        ("Synthetic records", wording.number(certificate.get("records"))),
-        ("Random generator", str(certificate.get("generator", ""))),
-    ]
-    return [(key, value) for key, value in rows if value]
-
-
-def _accountants(certificate: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
-    """(accountant, its epsilon, whether it is the one that counts)."""
-    accounting = certificate.get("accounting") or {}
-    names = {
-        "epsilon_pld": "Privacy loss distribution (PLD)",
-        "epsilon_rdp": "Rényi (RDP)",
-        "epsilon_exact": "Exact Gaussian; nothing was sampled",
-    }
-    rows, counted = [], False
-    for key, name in names.items():
-        value = accounting.get(key)
-        if value is None:
-            continue
-        counts = not counted and isinstance(value, (int, float)) and value == accounting.get("epsilon")
-        counted = counted or counts
-        rows.append((name, wording.exact(value), counts))
-    return rows
-
-
-def _grid_words(schema: Schema) -> str:
-    images, rows = "Synthetic pictures, one row per class.", "Synthetic rows, class by class, scaled to [-1, 1]."
-    return images if schema.is_image else rows
-
-
-def _accuracy(evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    majority = evaluation.get("majority_rate")
-    rows = []
-    for name, result in (evaluation.get("accuracy") or {}).items():
-        mean, runs = result.get("mean"), list(result.get("runs") or [])
-        rows.append(
-            {
-                "model": str(name),
-                "mean": percent(mean),
-                "std": percent(result.get("std")),
-                "runs": _runs(runs),
-                "share": round(min(max(mean, 0.0), 100.0), 2) if _finite(mean) else 0,
-            }
-        )
-    return {
-        "rows": rows,
-        "majority": percent(majority) if _finite(majority) else None,
-        "test": str(evaluation.get("test", "unknown")),
-        "preset": str(evaluation.get("preset", "unknown")),
-        "labels": str(evaluation.get("labels", "hard")),
-        "repeats": wording.number(evaluation.get("repeats")),
-    }
-
-
-def _runs(runs: Sequence[Any]) -> str:
-    return ", ".join(percent(run).removesuffix(" %") for run in runs) or "-"
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-def percent(value: Any) -> str:
-    """
-    >>> percent(93.712), percent(None)
-    ('93.71 %', '-')
-    """
-    return f"{value:.2f} %" if _finite(value) else "-"
-
-
-def _footer(certificate: Mapping[str, Any]) -> str:
-    created = str(certificate.get("created", "")).replace("T", " ").replace("+00:00", " UTC")
-    return f"Made {created} with Limbeck." if created else "Made with Limbeck."
+def style_hash(style: str) -> str:
+    """Lets the page's policy allow this style sheet, byte for byte, and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")

@@ -52,7 +52,7 @@ def image_grid(x: Array, y: Array, schema: Schema, columns: int = 10, scale: int
         top = round(MARGIN + place * step_h)
         draw.text((left - 12, top + (step_h - GAP) / 2), name, fill=INK, font=font, anchor="rm")
         for column, record in enumerate(row):
-            canvas.paste(_tile(x[record], grow, shrink), (round(left + column * step_w), top))
+            canvas.paste(tile(x[record], grow, shrink), (round(left + column * step_w), top))
     return canvas
 
 
@@ -73,15 +73,15 @@ def _factors(schema: Schema) -> tuple[int, int]:
     return max(1, small // side), max(1, -(-side // large))
 
 
-def _tile(values: Array, grow: int, shrink: int) -> Image.Image:
+def tile(values: Array, grow: int, shrink: int) -> Image.Image:
     # Beyond three channels (alpha, infrared) there is no colour to show; with two, the first is the picture.
     shown = values[:3] if len(values) >= 3 else values[:1]
     finite = np.clip(np.nan_to_num(np.asarray(shown, dtype=np.float64), nan=-1.0), -1, 1)
     pixels = np.rint((finite + 1) * 127.5).astype(np.uint8)
-    tile = Image.fromarray(pixels[0] if len(pixels) == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, -1)))
+    picture = Image.fromarray(pixels[0] if len(pixels) == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, -1)))
     if shrink > 1:
-        tile = tile.reduce(shrink)
-    return tile.resize((tile.width * grow, tile.height * grow), Image.Resampling.NEAREST)
+        picture = picture.reduce(shrink)
+    return picture.resize((picture.width * grow, picture.height * grow), Image.Resampling.NEAREST)
 
 
 def _font(size: int) -> ImageFont.FreeTypeFont:

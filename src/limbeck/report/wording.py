@@ -20,6 +20,11 @@ LARGEST_FACTOR = 1e4
 WEAK_EPSILON = 10
 
 
+def noun(certificate: Certificate) -> str:
+    """What the release is: "set" or "model"."""
+    return "model" if certificate.get("content") == "model" else "set"
+
+
 def epsilon_of(certificate: Certificate) -> float:
     try:
         epsilon = float(certificate.get("epsilon", math.inf))
@@ -46,7 +51,7 @@ def warnings(certificate: Certificate) -> list[tuple[str, str]]:
         found.append(
             (
                 NOT_PRIVATE,
-                "This set was made without the protection of differential privacy (epsilon: infinity). "
+                f"This {noun(certificate)} was made without the protection of differential privacy (epsilon: infinity). "
                 "It may reveal records it was made from. Do not share it.",
             )
         )
@@ -55,7 +60,7 @@ def warnings(certificate: Certificate) -> list[tuple[str, str]]:
             (
                 NOT_RELEASABLE,
                 "The noise came from a known seed, as tests need it, so it can be taken off again. "
-                "The numbers below hold only with secret noise. Do not share this set.",
+                f"The numbers below hold only with secret noise. Do not share this {noun(certificate)}.",
             )
         )
     return found
@@ -90,19 +95,47 @@ def adjacency_words(certificate: Certificate) -> str:
     return {ADD_REMOVE: "adding or removing one record"}.get(adjacency, adjacency)
 
 
+def guess_share(certificate: Certificate) -> float:
+    """How often somebody who knows all other records guesses right whether one was used, at most; 1 without a promise."""
+    if not is_private(certificate) or not has_secret_noise(certificate):
+        return 1.0
+    return _guess_bound(epsilon_of(certificate), float(certificate.get("delta") or 0.0))
+
+
+def _guess_bound(epsilon: float, delta: float) -> float:
+    """Balanced guessing against an (epsilon, delta) mechanism succeeds with probability at most this."""
+    return min((1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)), 1.0)
+
+
+def in_one_sentence(certificate: Certificate) -> tuple[str, str, str]:
+    """The promise for somebody who reads nothing else: what stands before the one figure, the figure, what follows."""
+    unit, what = str(certificate.get("unit", "record")), noun(certificate)
+    if guess_share(certificate) >= 1.0:
+        return (
+            "",
+            "Nothing is promised:",
+            f" whoever has this {what} may find out whether a given {unit} was used for it.",
+        )
+    return (
+        f"Somebody who knows every {unit} but one, has this {what}, and guesses whether that one was used as well, is "
+        "right ",
+        f"at most {percent_up(guess_share(certificate))}",
+        " of the time. A coin toss is right half of the time.",
+    )
+
+
 def promise(certificate: Certificate) -> list[str]:
     """The guarantee as paragraphs; for a release without one, the one sentence that says so."""
     if not is_private(certificate):
-        return ["None. This set carries no privacy promise of any kind."]
+        return [f"None. This {noun(certificate)} carries no privacy promise of any kind."]
     epsilon, delta = epsilon_of(certificate), float(certificate.get("delta") or 0.0)
     unit = str(certificate.get("unit", "record"))
     first = (
-        f"The way this set was made is differentially private with epsilon = {exact(epsilon)} and "
+        f"The way this {noun(certificate)} was made is differentially private with epsilon = {exact(epsilon)} and "
         f"delta = {exact(delta)}, where two data sets count as neighbours if they differ by "
         f"{adjacency_words(certificate)}. The protected unit is one {unit}."
     )
-    # Balanced guessing against an (epsilon, delta) mechanism succeeds with probability at most this.
-    share = (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+    share = _guess_bound(epsilon, delta)
     second = (
         f"In plain words: adding or leaving out any one {unit} changes the chances of what comes out only so far. "
         f"{_factor_sentence(epsilon, delta)}Somebody who knows everything else and guesses whether one given {unit} "
@@ -142,15 +175,62 @@ def not_promised(certificate: Certificate, schema: Schema) -> list[str]:
     return [
         "The same for a person with several records. The unit is one record: for k records epsilon counts k times, and "
         "delta grows faster still.",
-        "Secrecy of facts about the whole group. What is true of the population can be learned from this set, as it "
-        "could be without any one record.",
+        "Secrecy of facts about the whole group. What is true of the population can be learned from this "
+        f"{noun(certificate)}, as it could be without any one record.",
         f"Secrecy of what was declared public. That is the name of the data set, {content}, the class names, the "
         f"approximate number of records ({schema.records}){sizes}.",
         "The same for several releases. Each further release from the same records adds to what is spent; the owner's "
         "ledger keeps count.",
-        "Faithful statistics. The records are made to train models; they describe nobody, and rare groups may be "
-        "missing.",
+        _quality_limit(certificate),
     ]
+
+
+def questions(certificate: Certificate) -> list[tuple[str, str]]:
+    """(question, answer) of what people ask before they share or use a release."""
+    if not is_private(certificate) or not has_secret_noise(certificate):
+        return []
+    what, unit = noun(certificate), str(certificate.get("unit", "record"))
+    made = "trained on it" if what == "set" else "computed with it"
+    return [
+        (
+            f"Is epsilon = {exact(epsilon_of(certificate))} much or little?",
+            "At 0 nothing at all could be learnt about a single record. Up to about 1 is commonly called strong and above "
+            f"{WEAK_EPSILON} weak. No number is right for all data: who decides should weigh what harm a right guess does.",
+        ),
+        (
+            f"What may be done with this {what}?",
+            f"As far as the privacy of the records goes, anything. Whatever is {made}, joined with it or published from it "
+            "needs no further look at the private records, so it is covered by the same promise and adds nothing to what is "
+            "spent.",
+        ),
+        (
+            "Does the promise wear off?",
+            "No. It assumes nothing about what an attacker knows or will know, and it holds even if every other record "
+            "becomes public later.",
+        ),
+        (
+            f"Is a {unit} of mine in it?",
+            f"No {unit} is copied. The {what} was computed from sums over many records, each limited in how far one "
+            f"{unit} can move it and then covered with noise. Nothing else left the private data.",
+        ),
+        (
+            "Whose word is this?",
+            "The owner's. The certificate lists every question that was asked of the records and is signed with the "
+            "owner's key, so it cannot be changed unnoticed. That it was these records, and that what was declared public "
+            "is public, is what the owner states by signing.",
+        ),
+        (
+            "Can I check it myself?",
+            "Yes, without the private data: limbeck verify computes epsilon again from the listed questions, compares "
+            "every file with its hash and checks the signature.",
+        ),
+    ]
+
+
+def _quality_limit(certificate: Certificate) -> str:
+    if noun(certificate) == "model":
+        return "The same accuracy for everybody. Noise hides rare groups first, so the model may do worse on them."
+    return "Faithful statistics. The records are made to train models; they describe nobody, and rare groups may be missing."
 
 
 def method_words(certificate: Certificate) -> tuple[str, str]:

@@ -1,0 +1,112 @@
+"""continual: classes that come in stages, each from another party."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from limbeck.cli.options import Data, Delta, Json, Label, LedgerPath, Root, SchemaPath, epsilon_value
+from limbeck.cli.output import Stopped, emit, reporter, table
+from limbeck.errors import BadInput
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(continual)
+
+
+def continual(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Where releases and curves go; the same course goes on in it.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", help="The budget of every stage, for each method.")],
+    methods: Annotated[
+        str, typer.Option("--methods", help="Methods to compare, with commas; see 'limbeck methods'.")
+    ] = "psg,dpmerf,dpsgd",
+    delta: Delta = 1e-5,
+    stages: Annotated[int, typer.Option("--stages", help="Into how many stages the classes are split, in order.")] = 5,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of one method as METHOD.key=value. May be repeated."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="The classifier that is trained on synthetic sets.")
+    ] = "convnet",
+    preset: Annotated[str, typer.Option("--preset", help="How it is trained; see 'limbeck evaluate --help'.")] = "cpu",
+    repeats: Annotated[int, typer.Option("--repeats", help="How many classifiers are averaged.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first classifier; the others follow.")] = 0,
+    schema: SchemaPath = None,
+    label: Label = None,
+    root: Root = None,
+    ledger: LedgerPath = None,
+    device: Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1 ...")] = "cpu",
+    insecure_seed: Annotated[
+        int | None, typer.Option("--insecure-seed", help="For tests only: predictable noise; nothing is releasable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn classes in stages, each from another party: sets per stage against a model that is handed on."""
+    from limbeck.condense import Request
+    from limbeck.continual import Course, run_course
+
+    request = Request(
+        data=data,
+        schema=None if schema is None else str(schema),
+        label=label,
+        root=str(root) if root is not None else os.environ.get("LIMBECK_DATA"),
+        ledger=None if ledger is None else str(ledger),
+        device=device,
+        insecure_seed=insecure_seed,
+    )
+    value = epsilon_value(epsilon)
+    assert value is not None
+    course = Course(
+        request=request,
+        epsilon=value,
+        delta=delta,
+        methods=settings_by_method(methods, settings),
+        stages=stages,
+        model=model,
+        preset=preset,
+        repeats=repeats,
+        seed=seed,
+    )
+    try:
+        with reporter() as shown:
+            result = run_course(course, out, shown)
+    except KeyboardInterrupt:
+        raise Stopped("Stopped; finished stages are kept. Give the same command again to go on.") from None
+    emit(as_json, result, _lines(result, out))
+
+
+def settings_by_method(methods: str, pairs: list[str] | None) -> dict[str, dict[str, Any]]:
+    """
+    >>> settings_by_method("psg,dpsgd", ["psg.R=20"])
+    {'psg': {'R': '20'}, 'dpsgd': {}}
+    """
+    found: dict[str, dict[str, Any]] = {name.strip(): {} for name in methods.split(",") if name.strip()}
+    for pair in pairs or []:
+        place, equals, value = pair.partition("=")
+        name, dot, key = place.strip().partition(".")
+        if not equals or not dot or not key:
+            raise BadInput(f"--set takes METHOD.key=value here, got '{pair}'.", "limbeck methods")
+        if name not in found:
+            raise BadInput(f"--set {pair} is for the method '{name}', which is not among --methods {methods}.")
+        found[name][key] = value.strip()
+    return found
+
+
+def _lines(result: dict[str, Any], out: Path) -> list[str]:
+    stages = [f"stage {place + 1}" for place in range(len(result["parties"]))]
+    rows: list[tuple[object, ...]] = [("method", *stages, "epsilon of all stages")]
+    for name, curve in result["curves"].items():
+        rows.append((name, *(f"{mean:.2f}" for mean in curve["mean"]), curve["epsilon"]))
+    return [
+        "mean accuracy on the stages so far, in percent:",
+        *table(rows),
+        f"delta {result['delta']:g}, {result['adjacency']}. A record is in one stage, so a method's stages cost the",
+        "largest epsilon of them and not their sum. Methods compared on the same records do add up in the ledger.",
+        f"curves    {out / 'continual.png'}",
+        f"figures   {out / 'continual.json'}",
+    ]

@@ -1,0 +1,65 @@
+"""curve: how good a set was after how much epsilon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limbeck.cli.options import Json, Label, Root, SchemaPath
+from limbeck.cli.output import emit, reporter, table
+from limbeck.errors import OutputFault
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(curve)
+
+
+def curve(
+    release: Annotated[Path, typer.Argument(help="A release whose method keeps sets of the way there (psg, dc, dsa).")],
+    test: Annotated[str, typer.Option("--test", help="Real test records: a named set (its test split) or a path.")],
+    model: Annotated[str, typer.Option("--model", help="What to train on each set.")] = "convnet",
+    preset: Annotated[str | None, typer.Option("--preset", help="How to train; see 'limbeck evaluate --help'.")] = None,
+    repeats: Annotated[int, typer.Option("--repeats", help="How many networks for each set.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first network; the others follow.")] = 0,
+    device: Annotated[str, typer.Option("--device", help="Where to compute.")] = "cpu",
+    schema: SchemaPath = None,
+    label: Label = None,
+    root: Root = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Also write the curve to this JSON file.")] = None,
+    picture: Annotated[Path | None, typer.Option("--picture", help="Also draw the curve into this PNG file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Score the sets that a run kept on the way, against the epsilon that it had spent by then. Costs nothing."""
+    from limbeck.condense import Request, checked_device
+    from limbeck.data.writer import write_atomic
+    from limbeck.evaluate.curve import curve_of
+    from limbeck.release import as_json as json_bytes
+    from limbeck.report.lines import Line, line_picture
+
+    checked_device(device)
+    for path in (out, picture):
+        if path is not None and not path.parent.is_dir():
+            raise OutputFault(f"The folder {path.parent} for the result does not exist.")
+    request = Request(
+        data=test, schema=str(schema) if schema else None, label=label, root=str(root) if root else None
+    )  # fmt: skip
+    with reporter() as shown:
+        result = curve_of(release, request.source("test"), model, preset, repeats, seed, device, shown)
+    points = result["points"]
+    if out is not None:
+        write_atomic(out, json_bytes(result))
+    if picture is not None:
+        by_epsilon = all(isinstance(point["epsilon"], float) for point in points)
+        line = Line(
+            x=[point["epsilon" if by_epsilon else "step"] for point in points],
+            mean=[point["accuracy"] for point in points],
+            std=[point["std"] for point in points],
+        )
+        titles = {"title": result["title"], "x_title": result["x"] if by_epsilon else "answers"}
+        write_atomic(picture, line_picture({model: line}, y_title="accuracy, %", **titles))
+    rows = [("answers", "epsilon", "accuracy", "std")] + [
+        (point["step"], point["epsilon"], f"{point['accuracy']:.2f}", f"{point['std']:.2f}") for point in points
+    ]
+    emit(as_json, result, [result["title"], *table(rows)])

@@ -1,0 +1,114 @@
+"""report, bundle: what a release looks like, and what of it is handed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limbeck.cli.options import Json, Label, LedgerPath, Root, SchemaPath
+from limbeck.cli.output import emit
+from limbeck.queries import finite_or_word
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(report)
+    app.command()(bundle)
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A release folder.")],
+    edition: Annotated[
+        str,
+        typer.Option(
+            "--edition",
+            help="release: nothing that was not paid for, to be shared. owner: may show private records; never share it.",
+        ),
+    ] = "release",
+    evaluation: Annotated[
+        list[Path] | None,
+        typer.Option("--evaluation", help="Scores from 'limbeck evaluate --out FILE'. May be repeated."),
+    ] = None,
+    curve: Annotated[
+        Path | None, typer.Option("--curve", help="A privacy-utility curve as JSON; see docs/report.md.")
+    ] = None,
+    fidelity: Annotated[
+        Path | None, typer.Option("--fidelity", help="Owner: closeness to the real records, as JSON.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Owner: the real records, to show beside the synthetic ones.")
+    ] = None,
+    with_history: Annotated[
+        bool, typer.Option("--with-history", help="Show all bookings of the data set in the release edition, too.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The HTML file. Default: RUN-report.html beside the release.")
+    ] = None,
+    schema: SchemaPath = None,
+    label: Label = None,
+    root: Root = None,
+    ledger: LedgerPath = None,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page about a release: what was asked, spent and promised, its pictures and scores. Needs no network."""
+    from limbeck.condense import Request
+    from limbeck.data.writer import write_atomic
+    from limbeck.editions import OWNER, checked_edition
+    from limbeck.report.gather import Sources, default_place, gather, require_place
+    from limbeck.report.page import render
+
+    place = out or default_place(run, checked_edition(edition))
+    require_place(place, run)
+    request = Request(
+        data=data, schema=None if schema is None else str(schema), label=label, root=None if root is None else str(root)
+    )
+    sources = Sources(
+        run=run,
+        edition=edition,
+        evaluations=evaluation or (),
+        curve=curve,
+        fidelity=fidelity,
+        real=None if data is None else request.source(),
+        ledger=ledger,
+        history=with_history,
+    )
+    page = render(gather(sources)).encode()
+    # The owner's edition may show private records, so it is nobody else's to read.
+    write_atomic(place, page, 0o600 if edition == OWNER else 0o644)
+    lines = [f"report    {place}", f"edition   {edition}"]
+    if edition == OWNER:
+        lines.append("DO NOT SHARE: the owner's edition may show private records and scores that nobody paid for.")
+    emit(as_json, {"report": str(place), "edition": edition, "release": str(run), "bytes": len(page)}, lines)
+
+
+def bundle(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="The zip file. Default: a name made of set, method and digest, beside it."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Pack a release into one zip file to hand over. It is verified first; whatever is not on its certificate is refused."""
+    from limbeck.bundle import write_bundle
+
+    path, packed = write_bundle(release, out)
+    epsilon = packed.certificate["epsilon"]
+    values = {
+        "bundle": str(path),
+        "release": str(release),
+        "files": packed.files,
+        "bytes": packed.size,
+        "sha256": packed.sha256,
+        "epsilon": finite_or_word(epsilon) if isinstance(epsilon, float) else epsilon,
+        "delta": packed.certificate["delta"],
+        "adjacency": packed.certificate["adjacency"],
+    }
+    lines = [
+        f"bundle    {path}",
+        f"content   {packed.files} files, {packed.size} bytes, in the folder {packed.name}/",
+        f"sha256    {packed.sha256}",
+        f"epsilon   {values['epsilon']} (delta {values['delta']:g}, {values['adjacency']})",
+    ]
+    emit(as_json, values, lines)

@@ -1,0 +1,135 @@
+"""sweep: accuracy against epsilon, noise, iterations or set size."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from limbeck.cli.options import (
+    Data,
+    Delta,
+    Epsilon,
+    Json,
+    Label,
+    LedgerPath,
+    MethodName,
+    Root,
+    SchemaPath,
+    Set,
+    epsilon_value,
+    settings_from,
+)
+from limbeck.cli.output import Stopped, emit, reporter, table
+from limbeck.errors import BadInput
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(sweep)
+
+
+def sweep(
+    data: Data,
+    vary: Annotated[
+        list[str],
+        typer.Option("--vary", help="What to vary, as key=value,value: epsilon or a setting. May be repeated."),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The sweep's folder: a new one, or one to go on with.")],
+    method: MethodName = "ldpdc",
+    repeat: Annotated[
+        int, typer.Option("--repeat", help="How many sets to make at every point. Each is paid for.")
+    ] = 1,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    settings: Set = None,
+    test: Annotated[
+        str | None, typer.Option("--test", help="Real test records. Default: the test split of the data.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option("--models", help="What to train on each set, as in 'limbeck evaluate'.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="How to train it, as in 'limbeck evaluate'.")] = None,
+    networks: Annotated[
+        int | None, typer.Option("--networks", help="How many networks of each kind see a set. Default: the preset's.")
+    ] = None,
+    price: Annotated[bool, typer.Option("--price", help="Show what all points cost, and stop there.")] = False,
+    schema: SchemaPath = None,
+    label: Label = None,
+    root: Root = None,
+    ledger: LedgerPath = None,
+    device: Annotated[str, typer.Option("--device", help="Where to compute.")] = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Make and score sets at many points: accuracy against epsilon, noise, iterations, set size.
+
+    Every set is booked and paid for. The whole price is shown and checked first. The same command goes on after a stop.
+    """
+    from limbeck.condense import Request, checked_device
+    from limbeck.sweep import run_sweep
+    from limbeck.sweep_plan import Sweep
+
+    checked_device(device)
+    place = root or os.environ.get("LIMBECK_DATA")
+    request = Request(
+        data=data,
+        schema=None if schema is None else str(schema),
+        label=label,
+        root=None if place is None else str(place),
+        ledger=None if ledger is None else str(ledger),
+        device=device,
+    )
+    spec = Sweep(
+        method=method,
+        vary=_varied(vary),
+        settings=settings_from(settings, None),
+        epsilon=epsilon_value(epsilon),
+        delta=delta,
+        repeat=repeat,
+        test=test or data,
+        models=None if models is None else tuple(name.strip() for name in models.split(",") if name.strip()),
+        preset=preset,
+        networks=networks,
+    )
+    with reporter() as shown:
+        try:
+            result = run_sweep(spec, request, out, shown, price)
+        except KeyboardInterrupt:
+            raise Stopped("Stopped; what was made and scored is kept. The same command goes on.") from None
+    emit(as_json, result, _lines(result, out, price))
+
+
+def _varied(pairs: list[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for pair in pairs:
+        key, equals, values = (part.strip() for part in pair.partition("="))
+        if not equals or not key:
+            raise BadInput(f"--vary takes key=value,value, got '{pair}'.", "limbeck sweep --help")
+        if key in found:
+            raise BadInput(f"'{key}' is varied twice; give all its values in one --vary.")
+        found[key] = tuple(value.strip() for value in values.split(",") if value.strip())
+    return found
+
+
+def _lines(result: dict[str, Any], out: Path, only_price: bool) -> list[str]:
+    keys = list(result["points"][0]["values"])
+    models = [] if only_price else list(result["points"][0]["accuracy"])
+    rows: list[tuple[object, ...]] = [(*keys, *(["booked"] if only_price or keys != ["epsilon"] else []), *models)]
+    booked = len(rows[0]) > len(keys) + len(models)
+    for point in result["points"]:
+        scores = [_score(point["accuracy"].get(model)) for model in models]
+        rows.append((*point["values"].values(), *([point["epsilon"]] if booked else []), *scores))
+    cost = result["price"]
+    total = f"{cost['sets']} sets, epsilon {cost['epsilon']} and delta {cost['delta']} in all, {cost['adjacency']}"
+    if only_price:
+        left = cost["to_pay"]
+        return [*table(rows), f"{total}; still to pay: epsilon {left['epsilon']}, delta {left['delta']}"]
+    owners = ["OWNER'S EDITION: scored on private records. Never share it."] if "edition" in result else []
+    return [*owners, *table(rows), total, f"figures  {out / 'sweep.json'}", f"curve    {out / 'curve.png'}"]
+
+
+def _score(score: dict[str, Any] | None) -> str:
+    if score is None:
+        return "-"
+    return f"{score['mean']:.2f}" + ("" if score["std"] is None else f" +- {score['std']:.2f}")

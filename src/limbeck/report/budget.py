@@ -1,0 +1,81 @@
+"""The account of a data set as a reader sees it: a bar of the budget, and its history. Prices of plans, never an answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from limbeck.report.charts import Segment, bar
+from limbeck.report.wording import exact
+from limbeck.vault.ledger import Account, Booking
+
+OWN, OTHER, VOID = "own", "other", "void"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryRow:
+    created: str
+    method: str
+    epsilon: str
+    delta: str
+    state: str
+    own: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetView:
+    """`bar` is None where a budget has no end, so that no part of it can be drawn."""
+
+    dataset: str
+    budget: str
+    spent: str
+    left: str
+    budget_delta: str
+    spent_delta: str
+    bar: Markup | None
+    rows: tuple[HistoryRow, ...]
+    has_own: bool
+
+
+def budget_view(account: Account, own_grant: str | None = None) -> BudgetView:
+    """`own_grant`: the booking of the release that the page is about; it stands out."""
+    left = math.inf if math.isinf(account.epsilon) else account.remaining_epsilon
+    return BudgetView(
+        dataset=account.dataset,
+        budget=_epsilon(account.epsilon),
+        spent=_epsilon(account.spent_epsilon),
+        left=_epsilon(left),
+        budget_delta=exact(account.delta),
+        spent_delta=exact(account.spent_delta),
+        bar=_bar(account, own_grant),
+        rows=tuple(_row(booking, own_grant) for booking in account.bookings),
+        has_own=any(booking.grant == own_grant for booking in account.bookings),
+    )
+
+
+def _bar(account: Account, own_grant: str | None) -> Markup | None:
+    if math.isinf(account.epsilon):
+        return None
+    segments = [
+        Segment(kind=OWN if booking.grant == own_grant else OTHER, share=booking.epsilon / account.epsilon)
+        for booking in account.bookings
+        if booking.state != "void"
+    ]
+    return bar(segments, f"Epsilon {exact(account.spent_epsilon)} of {exact(account.epsilon)} is spent.")
+
+
+def _row(booking: Booking, own_grant: str | None) -> HistoryRow:
+    return HistoryRow(
+        created=booking.created.replace("T", " ").removesuffix("+00:00"),
+        method=booking.method,
+        epsilon=_epsilon(booking.epsilon),
+        delta=exact(booking.delta),
+        state={"void": "given back", "open": "open"}.get(booking.state, "spent"),
+        own=booking.grant == own_grant,
+    )
+
+
+def _epsilon(value: float) -> str:
+    return "∞" if math.isinf(value) else exact(value)

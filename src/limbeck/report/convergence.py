@@ -1,0 +1,63 @@
+"""A privacy-utility curve: how good the result was after how much epsilon, or after how many steps.
+
+It is a JSON object with `points` (each with `accuracy`, `epsilon` or `step`, and perhaps `std`), and perhaps a `title`, the name
+`x` of the axis, and an `edition`; docs/report.md has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from limbeck.errors import BadInput
+from limbeck.report.charts import Point, curve
+from limbeck.report.scores import finite
+from limbeck.report.wording import number
+
+FILE = "curve.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveView:
+    """The drawing, and the same numbers as rows for those who cannot see it."""
+
+    title: str
+    drawing: Markup
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def curve_view(values: Mapping[str, Any], what: str = FILE) -> CurveView:
+    """Points without an accuracy are left out; fewer than two are no curve."""
+    found = [point for point in _points(values) if finite(point.get("accuracy")) is not None]
+    by_epsilon = bool(found) and all(finite(point.get("epsilon")) is not None for point in found)
+    key = "epsilon" if by_epsilon else "step"
+    points = [
+        Point(x=float(point[key]), y=float(point["accuracy"]), spread=finite(point.get("std")) or 0.0)
+        for point in found
+        if finite(point.get(key)) is not None
+    ]
+    if len(points) < 2:
+        raise BadInput(
+            f"{what} holds fewer than two points with an accuracy and an epsilon or a step, so it is no curve."
+        )
+    x_title = str(values.get("x") or ("epsilon spent" if by_epsilon else "step"))
+    best = max(points, key=lambda point: point.y)
+    return CurveView(
+        title=str(values.get("title") or "Accuracy against what was spent"),
+        drawing=curve(
+            points, x_title, "accuracy, %", f"A curve of {len(points)} points; its highest is {best.y:.2f} %."
+        ),
+        columns=("Step", "Epsilon", "Accuracy, %", "Std"),
+        rows=tuple(
+            tuple(number(point.get(name)) for name in ("step", "epsilon", "accuracy", "std")) for point in found
+        ),
+    )
+
+
+def _points(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    points = values.get("points")
+    return [point for point in points if isinstance(point, Mapping)] if isinstance(points, list) else []

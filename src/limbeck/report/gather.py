@@ -1,0 +1,198 @@
+"""What `limbeck report` puts on a page: the release itself, and what the owner hands over beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from limbeck import certificate as certificates
+from limbeck.data import DataSource
+from limbeck.editions import OWNER, RELEASE, checked_edition, page_edition
+from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
+from limbeck.release import Release, read_release
+from limbeck.report import convergence
+from limbeck.report.budget import BudgetView, budget_view
+from limbeck.report.page import Report
+from limbeck.report.pictures import png_bytes, table_grid
+from limbeck.report.scores import is_benchmark, public_part, read_json, require_fit, require_public
+from limbeck.report.strips import Strip, class_strips, columns, shown_classes, strip
+from limbeck.schema import Schema
+from limbeck.vault.ledger import Account, Ledger, default_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Everything that a report may be made from. `real` and `fidelity` are for the owner's edition."""
+
+    run: Path
+    edition: str = RELEASE
+    evaluations: Sequence[Path] = ()
+    curve: Path | None = None
+    fidelity: Path | None = None
+    real: DataSource | None = None
+    ledger: Path | None = None
+    history: bool = False
+
+    def __post_init__(self) -> None:
+        checked_edition(self.edition)
+        if self.edition == RELEASE and (self.real is not None or self.fidelity is not None):
+            raise NotReleasable(
+                "Real records, and figures measured on them, are not paid for and never in the release edition; use "
+                "--edition owner."
+            )
+
+
+def gather(sources: Sources) -> Report:
+    """Check the release and read what is to be shown.
+
+    Guarantee: in the release edition only public records have scores, and the ledger is read only if the owner asked.
+    """
+    _require_finished(sources.run)
+    certificate = certificates.verify(sources.run)
+    schema = Schema.from_dict(certificate["public_assumptions"])
+    report = Report(
+        certificate=certificate,
+        schema=schema,
+        edition=sources.edition,
+        evaluations=[_evaluation(path, certificate, schema, sources.edition) for path in sources.evaluations],
+        curve=_curve(sources, certificate, schema),
+        budget=_budget(sources, certificate),
+        fidelity=_fidelity(sources.fidelity, certificate),
+    )
+    if certificates.content_of(certificate) == certificates.MODEL:
+        if sources.real is not None:
+            raise BadInput("A model has no records to lay beside real ones; leave --data out.")
+        return report
+    return _with_pictures(report, read_release(sources.run), sources)
+
+
+def require_place(out: Path, run: Path) -> None:
+    """Refuse a place inside a release, which holds only what its certificate lists, and a file that is no report."""
+    for folder in (out.absolute().resolve(), *out.absolute().resolve().parents):
+        if (folder / certificates.NAME).exists():
+            raise NotReleasable(
+                f"{out} lies inside the release {folder}, which holds only what its certificate lists. Choose another --out."
+            )
+    if out.is_dir() or out.is_symlink():
+        raise RunConflict(f"{out} is no file that a report could replace. Choose another --out.")
+    if out.exists() and page_edition(out.read_bytes()) is None:
+        raise RunConflict(f"{out} exists and is no report; nothing is overwritten. Choose another --out.")
+    if not out.absolute().parent.is_dir():
+        raise OutputFault(f"The folder {out.absolute().parent} for the report does not exist.")
+
+
+def default_place(run: Path, edition: str) -> Path:
+    """Beside the release, never in it."""
+    run = run.absolute()
+    return run.with_name(f"{run.name}-owner-report.html" if edition == OWNER else f"{run.name}-report.html")
+
+
+def _require_finished(run: Path) -> None:
+    from limbeck.run import is_unfinished, resume_command
+
+    if is_unfinished(run):
+        raise RunConflict(f"{run} holds a run that is not finished; there is nothing to report.", resume_command(run))
+
+
+def _evaluation(path: Path, certificate: dict[str, Any], schema: Schema, edition: str) -> dict[str, Any]:
+    evaluation = read_json(path, "evaluation")
+    require_fit(evaluation, certificate, path)
+    if edition == OWNER:
+        return evaluation
+    require_public(evaluation, str(path))
+    return public_part(evaluation, schema)
+
+
+def _curve(sources: Sources, certificate: dict[str, Any], schema: Schema) -> dict[str, Any] | None:
+    inside = sources.run / convergence.FILE
+    path = sources.curve or (inside if convergence.FILE in certificate["files"] else None)
+    if path is None:
+        return None
+    values = read_json(path, "curve")
+    convergence.curve_view(values, str(path))  # says what is wrong with it
+    if sources.edition == RELEASE and path != inside:
+        _require_public_curve(values, path, schema)
+    return values
+
+
+def _require_public_curve(values: dict[str, Any], path: Path, schema: Schema) -> None:
+    if values.get("edition") != RELEASE and not (values.get("edition") is None and is_benchmark(schema)):
+        raise NotReleasable(
+            f'{path} does not say that its accuracies come from public records ("edition": "release"), so it belongs '
+            "into the owner's edition (--edition owner)."
+        )
+
+
+def _fidelity(path: Path | None, certificate: dict[str, Any]) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    values = read_json(path, "fidelity result")
+    for name in ("method", "epsilon", "records"):
+        if name in values and values[name] != certificate.get(name):
+            raise BadInput(f"{path} was measured on another release: it says {name}={values[name]}.")
+    return values
+
+
+def _budget(sources: Sources, certificate: dict[str, Any]) -> BudgetView | None:
+    """The account of the data set. Its other runs are no part of this release, so a release tells of them only if asked."""
+    if sources.edition == RELEASE and not sources.history:
+        return None
+    path = sources.ledger or default_path()
+    if sources.ledger is None and not path.exists():
+        return None
+    with Ledger.open_to_read(path) as ledger:
+        account = ledger.account(certificate["dataset"])
+        if account is None:
+            if sources.ledger is None:
+                return None
+            raise LedgerFault(f"The ledger {path} knows no data set '{certificate['dataset']}'.", "limbeck budget show")
+        return budget_view(account, own_grant(ledger, account, sources.run, certificate))
+
+
+def own_grant(ledger: Ledger, account: Account, run: Path, certificate: dict[str, Any]) -> str | None:
+    """The booking that paid for a release: the last one with its plan before the certificate was signed."""
+    try:
+        plan = json.loads((run / "config.json").read_text(encoding="utf-8"))["plan"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    for booking in reversed(account.bookings):
+        if booking.state == "finished" and booking.created <= str(certificate["created"]):
+            booked = json.loads(ledger.grant(booking.grant).plan)
+            if booked.get("plan", booked) == plan:
+                return booking.grant
+    return None
+
+
+def _with_pictures(report: Report, release: Release, sources: Sources) -> Report:
+    grid = (sources.run / "grid.png").read_bytes() if (sources.run / "grid.png").is_file() else None
+    if not release.schema.is_image:
+        return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release))
+    strips = class_strips(release.x, release.y, release.schema)
+    real, nearest = _real_pictures(sources.real, release)
+    return dataclasses.replace(report, strips=strips, real=real, nearest=nearest)
+
+
+def _real_pictures(source: DataSource | None, release: Release) -> tuple[list[Strip | None], list[Strip | None]]:
+    """For each class real pictures, and the nearest real picture of each synthetic one that is shown."""
+    if source is None:
+        return [], []
+    from limbeck.evaluate.beside import beside
+
+    schema = release.schema
+    found = beside(release, source, shown_classes(schema), columns(schema))
+    return (
+        [strip(each.real, schema) if len(each.real) else None for each in found],
+        [strip(each.nearest, schema) if len(each.nearest) else None for each in found],
+    )
+
+
+def _real_rows(source: DataSource | None, release: Release) -> bytes | None:
+    if source is None:
+        return None
+    from limbeck.evaluate.beside import real_rows
+
+    return png_bytes(table_grid(*real_rows(release, source), release.schema))

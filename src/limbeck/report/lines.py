@@ -1,0 +1,64 @@
+"""Curves with error bars as a PNG: the one look of all pictures of results."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+
+from limbeck.report.pictures import one_line
+
+INK, LINE = "#343a44", "#d9d6d0"
+COLOURS = ("#1f6f78", "#c2571a", "#5b4b9a", "#8a8f3c", "#a3211b", "#3b6fb6")
+MARKS = "osD^vP"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    x: Sequence[float]
+    mean: Sequence[float]
+    std: Sequence[float]
+
+
+def line_picture(
+    lines: Mapping[str, Line],
+    *,
+    title: str,
+    x_title: str,
+    y_title: str,
+    y_range: tuple[float, float] | None = None,
+    ticks: Mapping[str, float] | None = None,
+    log_x: bool = False,
+) -> bytes:
+    """PNG bytes; the same lines give the same bytes. `ticks` are the only marks on the x axis, with these names."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # the reader's own style must not change the bytes
+        figure = Figure(figsize=(6.4, 4.0), dpi=150, facecolor="white", layout="constrained")
+        axes: Any = figure.add_subplot()
+        for place, (name, line) in enumerate(lines.items()):
+            colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
+            axes.errorbar(line.x, line.mean, line.std, color=colour, marker=mark, capsize=3, label=one_line(name))
+        if log_x:
+            axes.set_xscale("log")
+        if ticks is not None:
+            axes.set_xticks(list(ticks.values()), [one_line(name) for name in ticks])
+            axes.minorticks_off()
+        if y_range is not None:
+            axes.set_ylim(*y_range)
+        axes.set_xlabel(one_line(x_title), color=INK)
+        axes.set_ylabel(one_line(y_title), color=INK)
+        if title:
+            axes.set_title(one_line(title), color=INK, fontsize=10, parse_math=False)
+        axes.grid(axis="y", color=LINE, linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+        if len(lines) > 1:
+            axes.legend(frameon=False)
+        buffer = io.BytesIO()
+        FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
+        return buffer.getvalue()

@@ -1,0 +1,108 @@
+"""How to load a release, as code that runs as it stands from inside the release folder. Card and page show the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from limbeck.schema import Schema
+
+DATA_FILE = "data/train.parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snippet:
+    """`library` is what has to be installed to run the code."""
+
+    title: str
+    library: str
+    code: str
+
+
+def set_snippets(schema: Schema) -> list[Snippet]:
+    """For a synthetic set. Every snippet stands alone, so that it can be copied alone."""
+    shape = ", ".join(str(side) for side in schema.shape)
+    numpy = (
+        "import numpy as np\n\n"
+        'file = np.load("set.npz")\n'
+        f"# float32 of shape (records, {shape}) in the range [-1, 1], and class indices\n"
+        'x, y = file["x"], file["y"]\n'
+    )
+    return [
+        Snippet(
+            title="PyTorch",
+            library="torch",
+            code=numpy.replace("import numpy as np\n", _TORCH_IMPORTS)
+            + "train = TensorDataset(torch.from_numpy(x), torch.from_numpy(y))\n"
+            "loader = DataLoader(train, batch_size=64, shuffle=True)",
+        ),
+        Snippet(
+            title="scikit-learn",
+            library="sklearn",
+            code=numpy.replace("import numpy as np\n", _SKLEARN_IMPORTS)
+            + "model = LogisticRegression(max_iter=1000).fit(x.reshape(len(x), -1), y)",
+        ),
+        Snippet(title="Hugging Face datasets", library="datasets", code=_datasets(schema)),
+        Snippet(
+            title="pandas",
+            library="pandas",
+            code=f'import pandas as pd\n\ntable = pd.read_parquet("{DATA_FILE}")',
+        ),
+    ]
+
+
+_TORCH_IMPORTS = "import numpy as np\nimport torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+_SKLEARN_IMPORTS = "import numpy as np\nfrom sklearn.linear_model import LogisticRegression\n"
+
+
+def _datasets(schema: Schema) -> str:
+    what = "8-bit pictures with class labels" if schema.is_image else "decoded columns with class names"
+    return (
+        "import numpy as np\n"
+        "from datasets import Dataset, load_dataset\n\n"
+        f"# {what}\n"
+        f'train = load_dataset("parquet", data_files="{DATA_FILE}", split="train")\n\n'
+        "# or the exact numbers\n"
+        'file = np.load("set.npz")\n'
+        'exact = Dataset.from_dict({"x": file["x"].tolist(), "y": file["y"].tolist()})'
+    )
+
+
+def model_snippets(schema: Schema) -> list[Snippet]:
+    """For a trained model."""
+    shape = ", ".join(str(side) for side in schema.shape)
+    return [
+        Snippet(
+            title="PyTorch",
+            library="torch",
+            code="import torch\n\n"
+            "import limbeck\n\n"
+            'model = limbeck.load_model(".")  # a PyTorch module, in evaluation mode\n'
+            f"x = torch.zeros(1, {shape})  # your records, scaled to [-1, 1]\n"
+            "logits = model(x)  # one logit per class",
+        )
+    ]
+
+
+def scaling_sentence(schema: Schema) -> str:
+    """What own records need before a model of the set can take them."""
+    if schema.columns:
+        return (
+            "Own records take the same form first: numbers scaled from their public range to [-1, 1], one number per "
+            "category, as config.json describes each column."
+        )
+    low, span = schema.low, schema.high - schema.low
+    shifted = "raw" if low == 0 else f"(raw - {low:g})" if low > 0 else f"(raw + {-low:g})"
+    formula = f"x = {shifted} / {span:g} * 2 - 1".replace(" ", "\u00a0")  # in one line
+    return f"Own records take the same scale first: {formula}."
+
+
+def parquet_sentence(schema: Schema) -> str:
+    if schema.is_image:
+        return (
+            "The Parquet file holds the records as 8-bit pictures, for looking at and for general tools. set.npz holds the "
+            "exact numbers, and accuracy figures are measured with these."
+        )
+    return (
+        f"The Parquet file holds decoded columns with the class name under '{schema.label}'. set.npz holds the encoded "
+        "numbers, and accuracy figures are measured with these."
+    )

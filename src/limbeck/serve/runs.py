@@ -1,0 +1,175 @@
+"""What is in a folder of runs: finished releases, runs at work, stopped ones, and damaged ones.
+
+A folder that is gone, half written or broken is a normal sight here, never an error. What was read is kept as long as
+the files have not changed, so a thousand runs cost a thousand looks at a date.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from limbeck import certificate as certificates
+from limbeck.errors import LimbeckError
+from limbeck.report.scores import finite
+from limbeck.run import PROGRESS, STATE, resume_command
+from limbeck.serve.inside import NotInside, Stamp, read_inside, stamp
+
+FINISHED, RUNNING, STOPPED, DAMAGED = "finished", "running", "stopped", "damaged"
+LARGEST_JSON = 8_000_000
+# A run notes its progress about every second; after this long without a note and without its lock it is not at work.
+FRESH_SECONDS = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    label: str
+    step: int
+    total: int
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInfo:
+    """One folder. `certificate` is what a finished release states (signed, not computed again); `problem` says what is wrong."""
+
+    name: str
+    state: str
+    dataset: str = ""
+    method: str = ""
+    epsilon: Any = None
+    delta: Any = None
+    created: str = ""
+    certificate: Mapping[str, Any] | None = None
+    progress: Progress | None = None
+    problem: str = ""
+    resume: str = ""
+
+
+class Catalog:
+    """All runs directly below one folder. Safe to ask from several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known: dict[str, tuple[tuple[Stamp | None, ...], RunInfo]] = {}
+        self._lock = threading.Lock()
+
+    def runs(self) -> list[RunInfo]:
+        """Runs at work first, then the newest."""
+        found = [info for name in self._names() if (info := self.run(name)) is not None]
+        with self._lock:
+            gone = set(self._known) - {info.name for info in found}
+            for name in gone:
+                del self._known[name]
+        found.sort(key=lambda info: info.name)
+        found.sort(key=lambda info: info.created, reverse=True)
+        return sorted(found, key=lambda info: (RUNNING, STOPPED, FINISHED, DAMAGED).index(info.state))
+
+    def run(self, name: str) -> RunInfo | None:
+        """None for a folder that is gone, is no run, or is not directly here."""
+        if not _is_plain_name(name):
+            return None
+        folder = self.root / name
+        stamps = (stamp(folder / certificates.NAME), stamp(folder / STATE / "run.json"))
+        if stamps == (None, None) or folder.is_symlink() or (folder / STATE).is_symlink():
+            return None
+        if stamps[1] is not None:
+            return self._unfinished(name)
+        with self._lock:
+            known = self._known.get(name)
+        if known is None or known[0] != stamps:
+            known = (stamps, self._finished(name))
+            with self._lock:
+                self._known[name] = known
+        return known[1]
+
+    def _names(self) -> list[str]:
+        try:
+            with os.scandir(self.root) as entries:
+                return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+
+    def _finished(self, name: str) -> RunInfo:
+        try:
+            content = read_inside(self.root, name, certificates.NAME, most=LARGEST_JSON)
+            certificate = certificates.parse(content, Path(name, certificates.NAME))
+            certificates.require_signed(certificate)
+        except NotInside:
+            return RunInfo(name=name, state=DAMAGED, problem=f"{certificates.NAME} cannot be read.")
+        except LimbeckError as error:
+            return RunInfo(name=name, state=DAMAGED, problem=error.message)
+        return RunInfo(
+            name=name,
+            state=FINISHED,
+            dataset=str(certificate.get("dataset", "")),
+            method=str(certificate.get("method", "")),
+            epsilon=certificate.get("epsilon"),
+            delta=certificate.get("delta"),
+            created=str(certificate.get("created", "")),
+            certificate=certificate,
+        )
+
+    def _unfinished(self, name: str) -> RunInfo:
+        record = self._json(name, STATE, "run.json")
+        plan = record.get("plan") if isinstance(record.get("plan"), dict) else {}
+        assert isinstance(plan, dict)
+        price = plan.get("price") if isinstance(plan.get("price"), dict) else {}
+        noted = self._json(name, STATE, PROGRESS)
+        age = time.time() - (finite(noted.get("updated")) or 0.0)
+        running = age < FRESH_SECONDS or is_locked(self.root / name / STATE / "lock")
+        return RunInfo(
+            name=name,
+            state=RUNNING if running else STOPPED,
+            dataset=str(plan.get("dataset", "")),
+            method=str(plan.get("method", "")),
+            epsilon=price.get("epsilon") if isinstance(price, dict) else None,
+            delta=price.get("delta") if isinstance(price, dict) else None,
+            progress=_progress(noted),
+            problem="" if plan else "run.json cannot be read.",
+            resume=resume_command(self.root / name),
+        )
+
+    def _json(self, *parts: str) -> dict[str, Any]:
+        """A JSON object; an empty one for a file that is gone, half written or something else."""
+        try:
+            values = json.loads(read_inside(self.root, *parts, most=LARGEST_JSON))
+        except (NotInside, ValueError, RecursionError):
+            return {}
+        return values if isinstance(values, dict) else {}
+
+
+def _is_plain_name(name: str) -> bool:
+    """A name that can be shown and stand in an address."""
+    return name not in (".", "..", STATE) and "/" not in name and name.isprintable() and bool(name)
+
+
+def _progress(noted: Mapping[str, Any]) -> Progress | None:
+    step, total, first = (finite(noted.get(key)) for key in ("step", "total", "first"))
+    started, updated = finite(noted.get("started")), finite(noted.get("updated"))
+    if step is None or total is None or not 0 <= step <= total:
+        return None
+    left = None
+    if started is not None and updated is not None and step > (first or 0):
+        left = max((updated - started) / (step - (first or 0)) * (total - step), 0.0)
+    return Progress(label=str(noted.get("label", "")), step=int(step), total=int(total), seconds_left=left)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of a run. Looks it up in the kernel's list: taking it, however shortly, could make
+    a run that is just being resumed believe that another process is at work on it."""
+    try:
+        inode = path.stat(follow_symlinks=False).st_ino
+        with open("/proc/locks", encoding="ascii") as file:
+            return any(
+                len(words) > 5 and words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode)
+                for words in map(str.split, file)
+            )
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,62 @@
+"""Parts of a data set: the right records under the right numbers, and a name of their own in the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from limbeck.data.parts import part_of, part_text
+from limbeck.data.records import Records
+from limbeck.data.source import DataSource
+from limbeck.errors import BadInput
+from limbeck.schema import Schema
+
+SCHEMA = Schema(
+    name="all", shape=(1,), classes=tuple("abcdef"), records=60, class_sizes=(5, 6, 7, 8, 9, 25), augmentation=()
+)
+Y = np.repeat(np.arange(6), SCHEMA.class_sizes or ())
+
+
+def source(schema: Schema = SCHEMA) -> DataSource:
+    return DataSource(schema, "here", lambda _: Records(Y[:, None].astype(np.float32), Y))
+
+
+def test_a_part_has_its_classes_numbered_anew() -> None:
+    part = part_of(source(), part_text("stage-2", [2, 3]))
+    assert (part.schema.name, part.schema.classes, part.schema.class_sizes) == ("all/stage-2", ("c", "d"), (7, 8))
+    assert part.schema.records == 15
+    records = part.load()
+    assert np.bincount(records.y).tolist() == [7, 8]
+    assert np.array_equal(records.x[:, 0], records.y + 2)
+
+
+def test_a_part_may_keep_all_classes() -> None:
+    part = part_of(source(), part_text("stage-2", [2, 3], keep_all=True))
+    assert part.schema.classes == SCHEMA.classes and part.schema.class_sizes is None and part.schema.records == 15
+    assert sorted(set(part.load().y.tolist())) == [2, 3]
+
+
+def test_parts_are_disjoint_and_together_the_whole() -> None:
+    parts = [part_of(source(), part_text(f"s{start}", [start, start + 1], True)) for start in (0, 2, 4)]
+    labels = np.concatenate([part.load().y for part in parts])
+    assert np.array_equal(np.sort(labels), Y) and len({part.schema.name for part in parts}) == 3
+
+
+def test_without_public_sizes_none_are_made_up() -> None:
+    part = part_of(source(dataclasses.replace(SCHEMA, class_sizes=None)), "s:0,1")
+    assert part.schema.class_sizes is None and part.schema.records == 20
+
+
+def test_a_part_reads_nothing_until_it_is_loaded() -> None:
+    def never(_: Schema) -> Records:
+        raise AssertionError("read")
+
+    part_of(DataSource(SCHEMA, "here", never), "s:0,1")
+
+
+@pytest.mark.parametrize("text", ["", "s", "s:", "s:a", "s:0,9", "s:0,0", ":0,1", "s:-1,0", "s:0"])
+def test_what_is_no_part_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        part_of(source(), text)

@@ -1,0 +1,221 @@
+"""The parts of a report: scores, curves, bars, code to load a release, closeness."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from markupsafe import Markup
+
+from limbeck.data.named import named_set
+from limbeck.data.writer import write_npz, write_parquet
+from limbeck.errors import BadInput, NotReleasable
+from limbeck.report.budget import budget_view
+from limbeck.report.charts import Point, Segment, _ticks, bar, curve, score_bar
+from limbeck.report.closeness import closeness_view
+from limbeck.report.convergence import curve_view
+from limbeck.report.loading import model_snippets, parquet_sentence, scaling_sentence, set_snippets
+from limbeck.report.scores import is_benchmark, public_part, read_json, require_fit, require_public, score_table
+from limbeck.report.strips import MOST_CLASSES, class_strips
+from limbeck.report.wording import guess_share, in_one_sentence, questions
+from limbeck.schema import Schema
+from limbeck.vault.ledger import Account, Booking
+
+EVALUATION: dict[str, Any] = {
+    "release": "/somewhere/tiny", "test": "mnist:test", "preset": "cpu", "labels": "hard", "repeats": 2, "method": "ldpdc",
+    "epsilon": 0.987654, "records": 10, "majority_rate": 21.0,
+    "accuracy": {"convnet": {"mean": 93.7, "std": 0.4, "runs": [93.3, 94.1]}, "odd": {"mean": math.nan, "runs": "x"}},
+    "control": {"accuracy": {"convnet": {"mean": 10.0}}}, "ceiling": {"accuracy": {"convnet": {"mean": 99.0}}},
+    "rows": [{"model": "boost", "skipped": "its package is missing"}, {"model": "convnet", "mean": 93.7}],
+    "classifiers_mean": {"classifiers": 13, "mean": 77.5},
+}  # fmt: skip
+
+
+def test_scores_with_ceiling_control_and_what_was_skipped() -> None:
+    table = score_table(EVALUATION)
+    assert [(row.model, row.mean, row.ceiling, row.control) for row in table.rows] == [
+        ("convnet", 93.7, 99.0, 10.0), ("odd", None, None, None), ("boost", None, None, None),
+    ]  # fmt: skip
+    assert table.rows[2].skipped == "its package is missing" and table.rows[1].runs == ()
+    assert table.has_ceiling and table.has_control and table.classifiers == (13, 77.5)
+
+
+@pytest.mark.parametrize("values", [{}, {"accuracy": 3}, {"accuracy": {"a": 4.0}, "rows": 7, "repeats": "two"}])
+def test_scores_of_another_form_are_shown_as_far_as_they_go(values: dict[str, Any]) -> None:
+    table = score_table(values)
+    assert [row.mean for row in table.rows] == ([4.0] if values.get("accuracy") == {"a": 4.0} else [])
+
+
+def test_only_scores_of_public_records_may_be_released() -> None:
+    require_public(EVALUATION, "it")
+    require_public({**EVALUATION, "test": "/home/me/test.csv", "edition": "release"}, "it")
+    for private in (
+        {**EVALUATION, "edition": "owner"},
+        {**EVALUATION, "edition": "something new"},
+        {**EVALUATION, "test": "/home/me/test.csv"},
+        {"accuracy": {}},
+    ):
+        with pytest.raises(NotReleasable, match="owner"):
+            require_public(private, "it")
+
+
+def test_what_real_training_records_reach_is_released_only_for_public_benchmarks(gray: Schema) -> None:
+    benchmark = named_set("mnist").schema
+    assert is_benchmark(benchmark) and not is_benchmark(gray)
+    assert public_part(EVALUATION, benchmark)["ceiling"]
+    part = public_part({**EVALUATION, "test": "/home/me/test.csv"}, gray)
+    assert "ceiling" not in part and "/home" not in str({key: part[key] for key in part if key != "release"})
+    assert "control" in part  # it comes from no record
+
+
+def test_scores_of_another_release_are_refused(certificate: dict[str, Any]) -> None:
+    require_fit(EVALUATION, certificate, Path("e.json"))
+    for name, value in (("epsilon", 3.0), ("method", "dm"), ("records", 11)):
+        with pytest.raises(BadInput, match=rf"e\.json is the evaluation of another release: it says {name}={value}"):
+            require_fit({**EVALUATION, name: value}, certificate, Path("e.json"))
+    with pytest.raises(BadInput, match="holds no accuracy"):
+        require_fit({"release": "x"}, certificate, Path("e.json"))
+    with pytest.raises(BadInput, match="which release"):
+        require_fit({"accuracy": {}}, certificate, Path("e.json"))
+
+
+def test_files_that_are_no_json_object_are_refused(tmp_path: Path) -> None:
+    for content in ("", "[1]", "{", '"text"'):
+        (tmp_path / "e.json").write_text(content)
+        with pytest.raises(BadInput):
+            read_json(tmp_path / "e.json", "evaluation")
+
+
+def test_a_curve_needs_two_points_and_prefers_epsilon() -> None:
+    points = [
+        {"step": 10, "epsilon": 0.5, "accuracy": 80.0, "std": 1.0},
+        {"step": 20, "epsilon": 1.0, "accuracy": 91.0},
+    ]
+    view = curve_view({"points": points, "title": "<b>", "x": "eps<"})
+    assert view.title == "<b>" and "eps&lt;" in view.drawing and "polygon" in view.drawing
+    assert view.rows[0] == ("10", "0.5", "80", "1")
+    by_step = curve_view({"points": [{"step": 1, "accuracy": 1.0}, {"step": 2, "accuracy": 2.0}, {"accuracy": "x"}, 7]})
+    assert ">step<" in by_step.drawing and "polygon" not in by_step.drawing
+    for bad in ({}, {"points": 3}, {"points": points[:1]}, {"points": [{"accuracy": 1.0}] * 3}):
+        with pytest.raises(BadInput, match="fewer than two points"):
+            curve_view(bad)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (81.2, 96.0), (5.0, 5.0), (0.0, 0.0), (1e-6, 3e-6), (12.0, 1e6)])
+def test_ticks_are_few_and_take_in_both_ends(low: float, high: float) -> None:
+    ticks = _ticks(low, high)
+    assert 2 <= len(ticks) <= 8 and ticks[0] <= low and ticks[-1] >= high and sorted(set(ticks)) == ticks
+
+
+def test_drawings_escape_texts_and_have_no_style_attribute() -> None:
+    drawings = [
+        bar([Segment(kind="own", share=0.5)], '"><script>'),
+        bar([Segment(kind="own", share=0.7), Segment(kind="other", share=0.9)], "more than there is"),
+        score_bar(120.0, 99.9, None),
+        curve([Point(x=1, y=50, spread=60), Point(x=2, y=50)], "<x>", "<y>", "<words>"),
+    ]
+    for drawing in drawings:
+        assert (
+            isinstance(drawing, Markup)
+            and "<script>" not in drawing
+            and "style=" not in drawing
+            and "nan" not in drawing
+        )
+        assert drawing.count("<rect") == drawing.count("</rect>")
+    widths = [float(part.split('"')[0]) for part in drawings[1].split('width="')[2:]]
+    assert sum(widths) <= 100
+
+
+def test_the_budget_bar_marks_the_own_booking() -> None:
+    bookings = (
+        Booking("a", "tiny", 0.5, 1e-5, "ldpdc", "2025-01-02T03:04:05+00:00", "finished"),
+        Booking("b", "tiny", 0.3, 1e-5, "ndpdc", "2025-01-03T03:04:05+00:00", "void"),
+        Booking("c", "tiny", 0.25, 1e-5, "dm", "2025-01-04T03:04:05+00:00", "open"),
+    )
+    view = budget_view(Account("tiny", 2.0, 1e-4, 0.75, 2e-5, bookings), "a")
+    assert (view.budget, view.spent, view.left) == ("2", "0.75", "1.25") and view.has_own
+    assert [(row.state, row.own) for row in view.rows] == [("spent", True), ("given back", False), ("open", False)]
+    assert view.bar is not None and view.bar.count('class="own"') == 1 and view.bar.count('class="other"') == 1
+    endless = budget_view(Account("tiny", math.inf, 1e-4, math.inf, 2e-5, bookings))
+    assert endless.bar is None and endless.budget == "∞" and not endless.has_own
+
+
+@pytest.mark.parametrize("kind", ["gray", "people"])
+@pytest.mark.parametrize("library", ["torch", "sklearn", "datasets", "pandas"])
+def test_every_way_to_load_a_set_works(
+    kind: str, library: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(library)
+    schema: Schema = request.getfixturevalue(kind)
+    x = np.random.default_rng(0).uniform(-1, 1, (8, *schema.shape)).astype(np.float32)
+    y = np.arange(8) % 2
+    (tmp_path / "data").mkdir()
+    write_npz(tmp_path / "set.npz", x, y)
+    write_parquet(tmp_path / "data" / "train.parquet", x, y, schema)
+    (snippet,) = (each for each in set_snippets(schema) if each.library == library)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(snippet.code, snippet.title, "exec"), names)
+    if library == "torch":
+        batch, labels = next(iter(names["loader"]))
+        assert batch.shape == (8, *schema.shape) and sorted(labels.tolist()) == sorted(y.tolist())
+    elif library == "sklearn":
+        assert names["model"].score(x.reshape(8, -1), y) == 1.0
+    else:
+        assert len(names["train" if library == "datasets" else "table"]) == 8
+
+
+def test_the_sentences_about_scale_and_form(gray: Schema, people: Schema) -> None:
+    assert scaling_sentence(gray).replace("\xa0", " ").endswith("x = raw / 255 * 2 - 1.")
+    assert "config.json" in scaling_sentence(people)
+    assert "8-bit" in parquet_sentence(gray) and "decoded columns" in parquet_sentence(people)
+    assert "limbeck.load_model" in model_snippets(gray)[0].code
+
+
+def test_strips_of_classes_with_and_without_records(gray: Schema) -> None:
+    x = np.zeros((12, 1, 8, 8), dtype=np.float32)
+    first, second = class_strips(x, np.zeros(12, int), gray)
+    assert first is not None and first.count == 10 and first.source.startswith("data:image/png;base64,")
+    assert second is None
+    names = tuple(f"c{place}" for place in range(300))
+    many = Schema(name="many", shape=(3, 400, 200), classes=names, records=10_000)
+    strips = class_strips(np.zeros((6, 3, 400, 200), np.float32), np.zeros(6, int), many)
+    assert len(strips) == MOST_CLASSES and strips[0] is not None and strips[0].count == 5 and strips[0].height <= 40
+
+
+def test_closeness_shows_what_is_there() -> None:
+    values = {
+        "edition": "owner",
+        "set": {"inception_score": {"mean": 7.5}, "frechet_classifier_distance": 12.5},
+        "real_train": {"inception_score": {"mean": 9.0}},
+        "fid": {"set": 30.0, "real_train": 2.0},
+        "nearest": {
+            "from_train": 60,
+            "neighbours": 80,
+            "expected": 68.6,
+            "p_value": 0.9,
+            "copies": 0,
+            "suspicious": True,
+        },
+    }
+    view = closeness_view(values)
+    assert [row[:3] for row in view.rows] == [
+        ("Inception score", "7.5", "9"), ("Fréchet classifier distance", "12.5", "-"), ("FID", "30", "2"),
+    ]  # fmt: skip
+    assert view.suspicious and "60 of 80" in view.facts[0][1] and len(view.facts) == 2
+    assert closeness_view({}).rows == () and closeness_view({"nearest": 3}).facts == ()
+
+
+def test_the_one_sentence_never_says_less_than_the_bound(
+    certificate: dict[str, Any], not_private: dict[str, Any], insecure: dict[str, Any]
+) -> None:
+    one = {**certificate, "epsilon": 1.0, "delta": 0.0}
+    assert guess_share(one) == pytest.approx(math.e / (1 + math.e))
+    assert in_one_sentence(one)[1] == "at most 73.2 %"
+    for nothing in (not_private, insecure, {}):
+        assert guess_share(nothing) == 1.0 and "Nothing is promised" in in_one_sentence(nothing)[1]
+        assert questions(nothing) == []
+    assert len(questions(certificate)) == 6
