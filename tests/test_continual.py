@@ -17,8 +17,9 @@ from limbeck.model import read_model
 from limbeck.vault.ledger import Ledger
 
 Cli = Callable[..., Any]
+# Every record in every answer, so that prices are exact and quick to compute.
 SETTINGS = {
-    "ldpdc.per_class": 3, "ldpdc.L": 50, "dpsgd.B": 100, "dpsgd.T": 8, "dpsgd.net": "mlp", "dpsgd.depth": 1,
+    "ldpdc.per_class": 3, "ldpdc.L": 999, "dpsgd.B": 9999, "dpsgd.T": 8, "dpsgd.net": "mlp", "dpsgd.depth": 1,
 }  # fmt: skip
 SCORED = ("--model", "linear", "--repeats", "2")
 
@@ -105,7 +106,7 @@ def test_the_same_course_again_changes_and_pays_nothing(course: tuple[Path, dict
 
 def test_another_course_in_the_same_folder_is_refused(course: tuple[Path, dict[str, Any]], cli: Cli) -> None:
     root, _ = course
-    refused = cli(*options(root / "out", **{"ldpdc.L": 51}), "--ledger", root / "ledger.sqlite")
+    refused = cli(*options(root / "out", **{"ldpdc.L": 998}), "--ledger", root / "ledger.sqlite")
     assert refused.code == 8 and "another course" in refused.err
 
 

@@ -103,18 +103,18 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
     """Run every stage of every method that is not finished yet, score them and draw the curves."""
     from limbeck.report.stage_curves import stage_curves  # the plotting library takes a second
 
+    claimed = _is_claimed(out, course)
     schema, preset = course.request.source().schema, preset_named(course.preset)
     places = stage_classes(len(schema.classes), course.stages)
     if choose([course.model], schema.shape)[0].model not in NETWORKS:
         raise BadInput(
             f"Model '{course.model}' is no network that is trained here; choose one of {', '.join(NETWORKS)}."
         )
-    plans = {name: [_plan(course, name, places, stage) for stage in range(course.stages)] for name in course.methods}
     test = course.request.source("test")
     if test.schema.classes != schema.classes:
         raise BadInput("The test records have other classes than the training records; they must be the same.")
-    _claim(out, course)
-    _open_budgets(course, plans)
+    if not claimed:
+        _claim(out, course, places)
     tests = stage_tests(test, places)
     runs: dict[str, list[list[list[float]]]] = {}
     for name in course.methods:
@@ -164,21 +164,30 @@ def _plan(
     return make_plan(schema, method_named(name, settings), course.epsilon, course.delta)
 
 
-def _claim(out: Path, course: Course) -> None:
-    """Make the folder this course's own, or see that it is."""
+def _is_claimed(out: Path, course: Course) -> bool:
+    """Whether the folder holds this very course; one that holds anything else is refused."""
     path = out / "course.json"
-    wanted = json.loads(as_json(course.described()))
     try:
         if path.exists():
-            if json.loads(path.read_text(encoding="utf-8")) != wanted:
+            if json.loads(path.read_text(encoding="utf-8")) != json.loads(as_json(course.described())):
                 raise RunConflict(f"{out} holds another course; give the same options again, or choose another --out.")
-            return
+            return True
         if out.exists() and any(out.iterdir()):
             raise RunConflict(f"{out} is not empty and holds no course; choose another --out.")
-        out.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise OutputFault(f"The folder {out} cannot be used: {error}.") from None
-    write_atomic(path, as_json(course.described()))
+    return False
+
+
+def _claim(out: Path, course: Course, places: tuple[tuple[int, ...], ...]) -> None:
+    """Plan everything, so that what cannot be done is refused before it costs anything; open the budgets; note the course."""
+    plans = {name: [_plan(course, name, places, stage) for stage in range(course.stages)] for name in course.methods}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputFault(f"The folder {out} cannot be made: {error.strerror}.") from None
+    _open_budgets(course, plans)
+    write_atomic(out / "course.json", as_json(course.described()))
 
 
 def _open_budgets(course: Course, plans: dict[str, list[Plan]]) -> None:

@@ -41,7 +41,7 @@ PAPER = {
 )
 def test_the_schedule_is_the_papers(per_class: int, epsilon: float, expected: tuple[int, int, int]) -> None:
     method = method_named("psg", {"per_class": per_class}).resolved(MNIST, epsilon)
-    assert (method.R, method.T, method.J) == expected  # type: ignore[attr-defined]
+    assert expected == (method.R, method.T, method.J)  # type: ignore[attr-defined]
     kept = method_named("psg", {"R": 3, "T": 4, "J": 5}).resolved(MNIST, epsilon)
     assert (kept.R, kept.T, kept.J) == (3, 4, 5)  # type: ignore[attr-defined]
 

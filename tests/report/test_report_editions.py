@@ -241,6 +241,21 @@ def test_real_records_of_another_form_are_refused(release: Path, tmp_path: Path)
         gather(Sources(run=release, edition="owner", real=open_source(str(tmp_path / "own.npz"))))
 
 
+def test_the_owners_edition_of_a_table_lays_real_rows_beside_the_synthetic_ones(cli: Cli, tmp_path: Path) -> None:
+    import numpy as np
+
+    np.savez(tmp_path / "own.npz", x=np.random.default_rng(0).uniform(0, 1, (200, 3)), y=np.arange(200) % 2)
+    (tmp_path / "own.npz.limbeck.toml").write_text(
+        'name="own"\nshape=[3]\nclasses=["a","b"]\nrecords=200\nlow=0\nhigh=1\naugmentation=[]\n'
+    )
+    small = ("--method", "ldpdc", "--per-class", 2, "--set", "L=10", "--set", "sigma=2")
+    assert cli("condense", tmp_path / "own.npz", *small, "--out", tmp_path / "run").code == 0
+    out = tmp_path / "o.html"
+    assert cli("report", tmp_path / "run", "--edition", "owner", "--data", tmp_path / "own.npz", "--out", out).code == 0
+    page = keeps_the_rules(out.read_text())
+    assert 'alt="Real rows, class by class"' in page and 'alt="Synthetic rows' in page and "All bookings" in page
+
+
 def test_a_page_about_a_model_has_no_pictures_and_says_how_to_load_it(
     certificate: dict[str, Any], gray: Schema
 ) -> None:

@@ -375,6 +375,7 @@ def test_an_address_of_a_whole_network_names_the_machine(runs: Path) -> None:
         assert ask(server, "/", Host="any.name").status == 401
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_with_the_documented_code(runs: Path) -> None:
     import signal
 

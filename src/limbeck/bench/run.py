@@ -81,7 +81,7 @@ def carry_out(table: Table, run: Run, scale: str, shop: Workshop, reporter: Repo
         "sets": scoring.sets,
         "networks": scoring.networks,
         "accuracy": summary(scores, run.models if run.protocol == "gs-wgan" else ()),
-        "condense_seconds": round(made_in, 1),
+        "condense_seconds": round(made_in, 1) or None,  # none where every set was kept from before
         "evaluate_seconds": round(time.monotonic() - began - made_in, 1),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {"limbeck": limbeck.__version__, "torch": torch.__version__, "python": platform.python_version()},

@@ -197,6 +197,7 @@ def methods(as_json: Json = False) -> None:
             "paper": kind.paper,
             "needs": kind.needs,
             "private": kind.private,
+            "makes": kind.makes,
             "defaults": {field.name: field.default for field in dataclasses.fields(kind)},
         }
         for kind in METHODS.values()

@@ -141,7 +141,10 @@ def promise(certificate: Certificate) -> list[str]:
         f"{_factor_sentence(epsilon, delta)}Somebody who knows everything else and guesses whether one given {unit} "
         f"was used, where a coin toss is right half of the time, is right at most {percent_up(share)} of the time."
     )
-    third = "The promise holds against any computing power and any other knowledge, now and later."
+    third = (
+        "The promise holds whatever else an attacker knows, now and later. No amount of computing undoes the noise, short of "
+        "breaking the cipher that its generator is made of."
+    )
     if epsilon > WEAK_EPSILON:
         third = f"An epsilon above {WEAK_EPSILON} is a weak promise. Think twice before you rely on it."
     if not has_secret_noise(certificate):

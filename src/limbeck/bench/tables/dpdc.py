@@ -172,8 +172,8 @@ TABLES: tuple[Table, ...] = (
             "NDPDC, CelebA": "75.95 ± 1.30 | 78.02 ± 1.01 | 79.69 ± 0.91 | 81.25 ± 1.31 | 82.32 ± 0.68",
         },
         cell_of=_architecture,
-        note="The sets are those of dpdc-1, and so are their epsilons. At `cpu` scale AlexNet, VGG11 and ResNet18 have half of "
-        "their filters.",
+        note="The sets are made like those of dpdc-1, at the same epsilons. At `cpu` scale AlexNet, VGG11 and ResNet18 have "
+        "half of their filters.",
     ),
     make_table(
         name="dpdc-6",
