@@ -32,10 +32,17 @@ class Row:
     paper_epsilon: float
 
 
+def chosen(*settings: str) -> tuple[str, ...]:
+    return tuple(word for setting in settings for word in ("--set", setting))
+
+
 IMAGE = ("--models", "convnet", "--repeats", "3")
 TABLE = ("--models", "mlp,linear", "--repeats", "5")
 MODEL = ()
 NDPDC = ("--method", "ndpdc", "--per-class", "50", "--set", "sigma=1", "--set", "I=2000")
+GRADIENTS = ("--epsilon", "10", "--per-class", "10")
+PSG = (*GRADIENTS, *chosen("width=32", "R=40", "T=5", "K=20", "J=50", "eta=1", "start=0.3"))
+PRIOR = (*GRADIENTS, *chosen("width=32", "R=20", "T=5", "K=20", "J=50", "eta=0.002", "generator_width=32"))
 LDPDC = ("--method", "ldpdc", "--per-class", "50", "--epsilon", "1")
 ROWS = {
     "ldpdc-mnist": Row("mnist", LDPDC, IMAGE, 85.80, 1.0),
@@ -43,6 +50,9 @@ ROWS = {
     "ndpdc-mnist": Row("mnist", NDPDC, IMAGE, 96.32, 2.63),
     "ndpdc-fashion-mnist": Row("fashion-mnist", NDPDC, IMAGE, 80.45, 2.37),
     "ndpdc-adult": Row("adult", ("--method", "ndpdc", "--per-class", "50", "--epsilon", "1"), TABLE, 79.16, 1.0),
+    "psg-mnist": Row("mnist", ("--method", "psg", *PSG), IMAGE, 94.9, 10.0),
+    "psg-fashion-mnist": Row("fashion-mnist", ("--method", "psg", *PSG), IMAGE, 75.6, 10.0),
+    "psg-prior-mnist": Row("mnist", ("--method", "psg-prior", *PRIOR), IMAGE, 92.2, 10.0),
     "dpsgd-mnist": Row("mnist", ("--method", "dpsgd", "--epsilon", "1"), MODEL, 95.41, 1.0),
     "topagg-mnist": Row(
         "mnist", ("--method", "dpsgd", "--epsilon", "1", "--set", "topagg=norm", "--set", "k=0.8"), MODEL, 95.42, 1.0

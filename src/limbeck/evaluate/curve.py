@@ -26,7 +26,14 @@ from limbeck.release import SNAPSHOTS, Release, read_release
 
 
 def curve_of(
-    folder: Path, test: DataSource, model: str, preset: str | None, repeats: int, seed: int, device: str, shown: Reporter
+    folder: Path,
+    test: DataSource,
+    model: str,
+    preset: str | None,
+    repeats: int,
+    seed: int,
+    device: str,
+    shown: Reporter,
 ) -> dict[str, Any]:
     """Train on every kept set and score each on the test records; whose figures they are is stated."""
     require_repeats(repeats)

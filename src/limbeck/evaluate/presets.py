@@ -87,9 +87,9 @@ PRESETS = {
         Preset(
             name="brief",
             width=64,
-            epochs=3,
+            epochs=5,
             batch=64,
-            lr=0.05,
+            lr=0.02,
             augment=(),
             networks=1,
             source="a few epochs, for thousands of records on a CPU",

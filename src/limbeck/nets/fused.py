@@ -177,7 +177,9 @@ def fused_backward(
 def fused_tangent_forward(
     y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, moved: Tensor, pool: int, compiled: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    result: tuple[Tensor, Tensor, Tensor] = _run(tangent_forward_piece, compiled, y, mean, rstd, gain, bias, moved, pool)
+    result: tuple[Tensor, Tensor, Tensor] = _run(
+        tangent_forward_piece, compiled, y, mean, rstd, gain, bias, moved, pool
+    )
     return result
 
 

@@ -211,7 +211,9 @@ class NetworkGradient(Map):
         return torch.stack(sums)
 
     def parameters(self) -> dict[str, Any]:
-        hashes = {name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() for name, value in self.weights.items()}
+        hashes = {
+            name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() for name, value in self.weights.items()
+        }
         plain = {"net": self.net.to_dict(), "shape": self.shape, "classes": self.classes, "weights": hashes}
         return plain | {"clipping": self.clipping, "augmentation": self.augmentation, "seed": self.seed}
 
