@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -112,8 +111,10 @@ def seconds(work: Callable[[], Tensor]) -> float:
     return time.perf_counter() - start
 
 
-def peak_megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def resident(field: str) -> float:
+    """VmRSS (now) or VmHWM (the most since the mark was reset) in megabytes; Linux only."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
 
 def memory_of(side: str, threads: int) -> float:
@@ -124,17 +125,18 @@ def memory_of(side: str, threads: int) -> float:
 def print_memory(side: str) -> None:
     step = SIDES[side]()
     if side == "ours":
-        # The compiler's own memory is not that of a step: it is started on records too few to matter.
+        # The compiler's own memory is not that of a step: it works on records too few to matter.
         ClippedGradients(build(SPEC, SHAPE, CLASSES, seed=1), SHAPE, step.weights, torch.device("cpu")).rows(
             step.x[:2], step.y[:2]
         )
         small = SetGradients(SPEC, SHAPE, CLASSES, torch.device("cpu"))
         zero = step.target(torch.zeros(sum(value.numel() for value in step.weights.values())))
         small.pull_back(step.weights, step.set_x[:2], step.set_y[:2], lambda g: distance(g, zero))
-    before = peak_megabytes()
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the mark, so that the compiler's own peak does not count
     for _ in range(2):
         step.match(step.real())
-    print(round(peak_megabytes() - before))
+    print(round(resident("VmHWM") - before))
 
 
 def arithmetic(threads: int) -> float:
