@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from limbeck import condense as work
 from limbeck.progress import Silent
@@ -117,6 +118,15 @@ class Nursery:
         self._jobs.close()
         self._process.wait(30)
         self._replies.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in the nursery: sums are added up in another order where there are more threads, and sets are compared by bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
