@@ -112,9 +112,9 @@ def test_the_papers_presets() -> None:
     assert (PRESETS["dpdc"].epochs, PRESETS["dpdc"].networks) == (300, 1)
     lens = PRESETS["datalens"]
     assert (lens.epochs, lens.batch, lens.lr, lens.momentum, lens.models) == (600, 512, 2e-3, 0.0, ("cnn",))
-    assert lens.lr_at(599) == lens.lr
+    assert lens.course.lr_at(599) == lens.lr
     gs = PRESETS["gs-wgan"]
-    assert gs.networks == 5 and GROUPS[gs.models[0]] == CLASSIFIERS and gs.lr_at(39) == 10 * gs.lr_at(40)
+    assert gs.networks == 5 and GROUPS[gs.models[0]] == CLASSIFIERS and gs.course.lr_at(39) == 10 * gs.course.lr_at(40)
     for preset in PRESETS.values():
         assert preset.source and preset.for_size(60_000).name in PRESETS and preset.for_size(500) is preset
 

@@ -12,19 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.evaluate.classical import RECIPES, accuracy_of
 from limbeck.evaluate.models import build_model, choose
 from limbeck.evaluate.presets import Preset, preset_named
-from limbeck.nets import NetSpec, Network, augment_each, use_fused_layers
-from limbeck.nets.convnet import Block
-from limbeck.nets.hardware import channels_last, has_fast_bfloat16
+from limbeck.nets import NetSpec, Network
+from limbeck.nets.training import descend, likes_channels_last, logits_of, prepare
 
 SCORED_AT_ONCE = 100
-CACHED_PIXELS = 64 * 28 * 28
 
 
 @dataclass(frozen=True)
@@ -76,72 +73,12 @@ def train(
     _check(x, y, classes)
     device = torch.device(device)
     shape = tuple(x.shape[1:])
-    network = build_model(model, shape, classes, preset, seed, device)
-    if len(shape) == 3 and likes_channels_last(network):
-        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        use_fused_layers(network, shape)
+    network = prepare(build_model(model, shape, classes, preset, seed, device), shape)
     targets = y.to(device, torch.float32 if y.dim() == 2 else torch.long)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)  # for dropout, the one layer that draws from the global generator
-        _descend(network.train(), x.to(device, torch.float32), targets, preset, seed, after_epoch)
+        descend(network.train(), x.to(device, torch.float32), targets, preset.course, seed, after_epoch)
     return network.eval()
-
-
-def _descend(
-    network: Network,
-    x: Tensor,
-    targets: Tensor,
-    preset: Preset,
-    seed: int,
-    after_epoch: Callable[[Network], None] | None,
-) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    last = likes_channels_last(network)
-    optimizer = torch.optim.SGD(
-        network.parameters(),
-        lr=preset.lr,
-        momentum=preset.momentum,
-        weight_decay=preset.weight_decay,
-        fused=x.device.type in ("cpu", "cuda"),
-    )
-    for epoch in range(preset.epochs):
-        for group in optimizer.param_groups:
-            group["lr"] = preset.lr_at(epoch)
-        order = torch.randperm(x.shape[0], generator=generator).to(x.device)
-        for rows in torch.split(order, preset.batch):
-            records = augment_each(x[rows], preset.families, generator)
-            optimizer.zero_grad(set_to_none=True)
-            _add_gradients(network, records, targets[rows], last)
-            optimizer.step()
-        if after_epoch is not None:
-            after_epoch(network.eval())
-            network.train()
-
-
-def _add_gradients(network: Network, x: Tensor, targets: Tensor, last: bool) -> None:
-    """The gradient of the mean loss; on a CPU in pieces whose maps stay in the cache, since no layer mixes records."""
-    piece = x.shape[0]
-    if x.device.type == "cpu" and x.dim() == 4:
-        piece = max(1, CACHED_PIXELS // (x.shape[2] * x.shape[3]))
-    for start in range(0, x.shape[0], piece):
-        logits = _logits(network, x[start : start + piece], last)
-        loss = F.cross_entropy(logits, targets[start : start + piece], reduction="sum") / x.shape[0]
-        torch.autograd.backward(loss)
-
-
-def likes_channels_last(network: Network) -> bool:
-    """Convolutions do, but an instance norm other than the ConvNet's fused one is slow on such maps."""
-    return not any(isinstance(layer, nn.GroupNorm) for layer in network.modules()) or any(
-        isinstance(layer, Block) for layer in network.modules()
-    )
-
-
-def _logits(network: Network, x: Tensor, last: bool) -> Tensor:
-    """Weights and optimiser stay in float32; only the products run in bfloat16, where the CPU has it."""
-    images = x.dim() == 4
-    with torch.autocast(x.device.type, torch.bfloat16, enabled=images and has_fast_bfloat16(x.device)):
-        logits: Tensor = network(channels_last(x) if images and last else x)
-    return logits.float()
 
 
 def accuracy(network: Network, x: Tensor, y: Tensor) -> float:
@@ -154,7 +91,7 @@ def accuracy(network: Network, x: Tensor, y: Tensor) -> float:
     with torch.no_grad():
         for start in range(0, x.shape[0], SCORED_AT_ONCE):
             records = x[start : start + SCORED_AT_ONCE].to(device, torch.float32)
-            right += int((_logits(network, records, last).argmax(1) == truth[start : start + SCORED_AT_ONCE]).sum())
+            right += int((logits_of(network, records, last).argmax(1) == truth[start : start + SCORED_AT_ONCE]).sum())
     return 100.0 * right / x.shape[0]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from limbeck.errors import BadInput
 from limbeck.nets import FAMILIES
+from limbeck.nets.training import Course
 from limbeck.schema import Schema
 
 DIGIT_FAMILIES = tuple(family for family in FAMILIES if family != "flip")  # a mirrored digit is another sign
@@ -62,8 +63,18 @@ class Preset:
         """What is drawn from in training. Without a schema's word only what suits digits too."""
         return DIGIT_FAMILIES if self.augment is None else self.augment
 
-    def lr_at(self, epoch: int) -> float:
-        return self.lr * (0.1 if epoch >= self.decay_at * self.epochs else 1.0)
+    @property
+    def course(self) -> Course:
+        """How one network is trained."""
+        return Course(
+            epochs=self.epochs,
+            batch=self.batch,
+            lr=self.lr,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            decay_at=self.decay_at,
+            families=self.families,
+        )
 
     def for_size(self, records: int) -> Preset:
         """This preset, or the one that stands in for it where epochs are long."""

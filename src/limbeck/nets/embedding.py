@@ -9,6 +9,7 @@ convolutions where the CPU has them, and chunks of records whose maps stay in th
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -31,7 +32,8 @@ CHUNK_NUMBERS = 4_000_000  # numbers in the largest map of one chunk; a few of t
 class FrozenEmbedding:
     """The embedding of a freshly initialised network, differentiable with respect to the records only.
 
-    It starts on `device` and moves to that of the records.
+    It starts on `device` and moves to that of the records. With `weights` (of the network's body) it is that of a network
+    that has been trained.
 
     precision: "float32", "bfloat16" (convolutions in bfloat16, sums and norms in float32), or "auto", which is
         bfloat16 for convnets on a CPU with bfloat16 instructions and float32 anywhere else.
@@ -47,6 +49,7 @@ class FrozenEmbedding:
         *,
         precision: str = "auto",
         device: torch.device | str = "cpu",
+        weights: Mapping[str, Tensor] | None = None,
     ) -> None:
         if precision not in PRECISIONS:
             raise BadInput(f"Unknown precision={precision!r}. Choose one of {', '.join(PRECISIONS)}.")
@@ -54,6 +57,8 @@ class FrozenEmbedding:
         self.spec = spec
         self.precision = precision
         self._network = build(spec, self.shape, 1, seed).requires_grad_(False)
+        if weights is not None:
+            self._network.body.load_state_dict(dict(weights))
         self.features = self._network.features
         self._place(torch.device(device))
 
