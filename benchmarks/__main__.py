@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SPEED = ("ndpdc_step", "training_step", "psg_step", "release_time")
+SPEED = ("ndpdc_step", "training_step", "psg_step", "gswgan_critics", "datalens_round", "release_time")
 
 if __name__ == "__main__":
     for name in SPEED:

@@ -475,8 +475,9 @@ def test_control_c_tells_how_to_go_on(
 def test_control_c_in_a_process(tmp_path: Path) -> None:
     out = tmp_path / "out"
     settings = [f"--set={key}={value}" for key, value in {**SETTINGS["ndpdc"], "I": 100_000, "sigma": 50}.items()]
+    words = ["condense", "digits", "--method", "ndpdc", *settings, "--out", str(out), "--json"]
     with subprocess.Popen(
-        [sys.executable, "-m", "limbeck", "condense", "digits", *settings, "--out", str(out), "--json"],
+        [sys.executable, "-m", "limbeck", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from limbeck.data import open_source
     from limbeck.errors import LimbeckError
     from limbeck.estimator import Condenser
+    from limbeck.generator import load_generator
     from limbeck.model import load_model
     from limbeck.plan import Plan
     from limbeck.schema import Column, Schema
@@ -28,6 +29,7 @@ _HOMES = {
     "LocalVault": "limbeck.vault.local",
     "Plan": "limbeck.plan",
     "Schema": "limbeck.schema",
+    "load_generator": "limbeck.generator",
     "load_model": "limbeck.model",
     "make_plan": "limbeck.condense",
     "open_source": "limbeck.data",
@@ -42,6 +44,7 @@ __all__ = [
     "LocalVault",
     "Plan",
     "Schema",
+    "load_generator",
     "load_model",
     "make_plan",
     "open_source",

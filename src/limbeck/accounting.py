@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dp_accounting import (
     ComposedDpEvent,
@@ -19,6 +19,7 @@ from dp_accounting import (
     GaussianDpEvent,
     NonPrivateDpEvent,
     PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
 )
 from dp_accounting.pld import PLDAccountant
@@ -26,6 +27,7 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from limbeck import renyi
 from limbeck.errors import BadInput
 from limbeck.queries import (
     SMALLEST_NORMAL,
@@ -128,10 +130,11 @@ def price_event(event: DpEvent, delta: float) -> Price:
     if terms is None:
         return Price(epsilon=math.inf, delta=delta, epsilon_pld=math.inf, epsilon_rdp=math.inf)
     rdp = _round_up(_epsilon_rdp(terms, delta))
-    # A grid for such an epsilon would fill the memory; leaving an accountant out is sound.
-    pld = _round_up(_epsilon_pld(terms, delta, DISCRETISATION)) if rdp <= LARGEST_GRID else math.inf
+    # A grid for such an epsilon would fill the memory, and none is proved for subsets; leaving an accountant out is sound.
+    gridded = rdp <= LARGEST_GRID and not _has_subsets(terms)
+    pld = _round_up(_epsilon_pld(terms, delta, DISCRETISATION)) if gridded else math.inf
     exact = None
-    if all(rate == 1 for rate, _, _ in terms):
+    if all(term.rate == 1 for term in terms):
         exact = _round_up(gaussian_epsilon(_mu(terms), delta))
     best = min(value for value in (pld, rdp, exact) if value is not None)
     return Price(epsilon=best, delta=delta, epsilon_pld=pld, epsilon_rdp=rdp, epsilon_exact=exact)
@@ -139,7 +142,7 @@ def price_event(event: DpEvent, delta: float) -> Price:
 
 def sampled_gaussian(rate: float, steps: int, noise_multiplier: float, delta: float) -> Price:
     """Price of `steps` Gaussian answers, each over a Poisson sample at `rate`."""
-    return price_event(_event(((_checked_rate(rate), noise_multiplier, _checked_steps(steps)),)), delta)
+    return price_event(_event((Term(_checked_rate(rate), noise_multiplier, _checked_steps(steps)),)), delta)
 
 
 def calibrate(
@@ -160,9 +163,9 @@ def calibrate(
 
     # The cheap accountant brackets the answer for the dear one: a fine privacy-loss grid takes half a second.
     root = _root_from_above(lambda s: _epsilon_rdp(terms(s), delta) - epsilon, epsilon)
-    if accountant == "rdp":
+    if accountant == "rdp" or _has_subsets(terms(root)):
         return _polish(lambda s: _epsilon_rdp(terms(s), delta), root, epsilon)
-    if all(rate == 1 for rate, _, _ in terms(root)):
+    if all(term.rate == 1 for term in terms(root)):
         return _polish(lambda s: gaussian_epsilon(_mu(terms(s)), delta), root, epsilon)
     root = _root_below(lambda s: _epsilon_pld(terms(s), delta, COARSE) - epsilon, root)
     near, at = (_epsilon_pld(terms(s), delta, COARSE) for s in (root * 0.99, root))
@@ -222,21 +225,37 @@ def _round_up(value: float) -> float:
     return scaled if scaled >= value else scaled + 10.0**-DECIMALS
 
 
-Terms = tuple[tuple[float, float, int], ...]
+class Term(NamedTuple):
+    """Gaussian answers, so many `times`, each over a Poisson sample at `rate`, or over a subset with a share of `rate`."""
+
+    rate: float
+    noise: float
+    times: int
+    subset: bool = False
+
+
+Terms = tuple[Term, ...]
+
+
+def _has_subsets(terms: Terms) -> bool:
+    return any(term.subset for term in terms)
 
 
 def _terms(event: DpEvent) -> Terms | None:
-    """Flatten an event to (rate, noise multiplier, count); None where it is not private; refuse what is not known."""
+    """Flatten an event; None where it is not private; refuse what is not known."""
     match event:
         case NonPrivateDpEvent():
             return None
         case GaussianDpEvent():
-            return ((1.0, float(event.noise_multiplier), 1),)
+            return (Term(1.0, float(event.noise_multiplier), 1),)
         case PoissonSampledDpEvent() if isinstance(event.event, GaussianDpEvent):
-            return ((float(event.sampling_probability), float(event.event.noise_multiplier), 1),)
+            return (Term(float(event.sampling_probability), float(event.event.noise_multiplier), 1),)
+        case SampledWithoutReplacementDpEvent() if isinstance(event.event, GaussianDpEvent):
+            share = event.sample_size / event.source_dataset_size
+            return (Term(share, float(event.event.noise_multiplier), 1, subset=share < 1),)
         case SelfComposedDpEvent():
             inner = _terms(event.event)
-            return None if inner is None else tuple((rate, noise, n * event.count) for rate, noise, n in inner)
+            return None if inner is None else tuple(term._replace(times=term.times * event.count) for term in inner)
         case ComposedDpEvent():
             parts = [_terms(part) for part in event.events]
             return (
@@ -245,21 +264,25 @@ def _terms(event: DpEvent) -> Terms | None:
     raise BadInput(f"No accountant is proved for the event {type(event).__name__}.")
 
 
-def _event(terms: Terms) -> DpEvent:
-    parts = []
-    for rate, multiplier, count in terms:
-        require_positive("noise_multiplier", multiplier)
-        if multiplier > LARGEST_PRICED:
-            raise BadInput(f"noise_multiplier={multiplier:g} is above {LARGEST_PRICED:g}; use less noise.")
-        if multiplier < SMALLEST_MULTIPLIER:
-            raise BadInput(
-                f"noise_multiplier={multiplier:g} is below {SMALLEST_MULTIPLIER}, where epsilon is in the hundreds; use more "
-                f"noise or a non-private method."
-            )
-        once: DpEvent = GaussianDpEvent(multiplier)
-        parts.append(
-            SelfComposedDpEvent(once if rate == 1 else PoissonSampledDpEvent(max(rate, SMALLEST_RATE), once), count)
+def _checked_noise(multiplier: float) -> float:
+    require_positive("noise_multiplier", multiplier)
+    if multiplier > LARGEST_PRICED:
+        raise BadInput(f"noise_multiplier={multiplier:g} is above {LARGEST_PRICED:g}; use less noise.")
+    if multiplier < SMALLEST_MULTIPLIER:
+        raise BadInput(
+            f"noise_multiplier={multiplier:g} is below {SMALLEST_MULTIPLIER}, where epsilon is in the hundreds; use more "
+            f"noise or a non-private method."
         )
+    return multiplier
+
+
+def _event(terms: Terms) -> DpEvent:
+    """The event of terms without subsets, with rates that dp-accounting prices well."""
+    parts = []
+    for term in terms:
+        once: DpEvent = GaussianDpEvent(_checked_noise(term.noise))
+        sampled = once if term.rate == 1 else PoissonSampledDpEvent(max(term.rate, SMALLEST_RATE), once)
+        parts.append(SelfComposedDpEvent(sampled, term.times))
     return ComposedDpEvent(parts)
 
 
@@ -271,12 +294,22 @@ def _epsilon_pld(terms: Terms, delta: float, interval: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _epsilon_rdp(terms: Terms, delta: float) -> float:
-    return float(RdpAccountant().compose(_event(terms)).get_epsilon(delta))
+    if not _has_subsets(terms):
+        return float(RdpAccountant().compose(_event(terms)).get_epsilon(delta))
+    # One curve for all terms, at whole orders, where each kind of sampling has a closed form.
+    curves = [
+        term.times
+        * (renyi.subset_gaussian if term.subset else renyi.poisson_gaussian)(
+            max(term.rate, SMALLEST_RATE), _checked_noise(term.noise)
+        )
+        for term in terms
+    ]
+    return renyi.epsilon(sum(curves[1:], start=curves[0]), delta)
 
 
 def _mu(terms: Terms) -> float:
     """Sensitivity / std of the one Gaussian that unsampled Gaussian answers compose to."""
-    return math.sqrt(sum(count / multiplier**2 for _, multiplier, count in terms))
+    return math.sqrt(sum(term.times / term.noise**2 for term in terms))
 
 
 def _root_from_above(excess: Callable[[float], float], epsilon: float) -> float:

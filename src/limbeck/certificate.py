@@ -42,6 +42,8 @@ FIELDS = {
 SET, MODEL = "set", "model"
 # The file that only a release of this content has.
 CORE_FILES = {SET: "set.npz", MODEL: "model.safetensors"}
+# What a set may have beside it: the generator that made it, weights and description.
+GENERATOR_FILES = ("generator.safetensors", "generator.json")
 PACKAGES = ("limbeck", "torch", "numpy", "scipy", "dp-accounting", "cryptography")
 
 
@@ -230,6 +232,11 @@ def _check_content(certificate: dict[str, Any]) -> None:
     present = [kind for kind, name in CORE_FILES.items() if name in certificate["files"]]
     if present != [content] or (certificate["records"] > 0) != (content == SET):
         raise NotAuthentic(f"The certificate says that the release is a {content}; its files or records do not fit.")
+    generator = [name in certificate["files"] for name in GENERATOR_FILES]
+    if any(generator) and (content != SET or not all(generator)):
+        raise NotAuthentic(
+            f"A generator is {' and '.join(GENERATOR_FILES)} beside a set; the release has not all of it."
+        )
 
 
 def _check_epsilon(certificate: dict[str, Any]) -> None:

@@ -38,7 +38,7 @@ from limbeck.methods import METHODS, method_named
 from limbeck.model import read_model
 from limbeck.plan import Plan
 from limbeck.progress import Reporter
-from limbeck.queries import require_positive
+from limbeck.queries import ClippedSum, require_positive
 from limbeck.release import as_json
 from limbeck.run import is_unfinished
 from limbeck.schema import Schema
@@ -157,8 +157,9 @@ def _plan(
     if name == "psg":
         settings = {"R": 200, **settings}
     if name == "dpsgd":
-        rate = method_named(name, settings).queries(schema, 1.0)[0].rate[0]
-        settings = {"T": max(1, round(DP_SGD_EPOCHS / rate)), **settings}
+        query = method_named(name, settings).queries(schema, 1.0)[0]
+        assert isinstance(query, ClippedSum)
+        settings = {"T": max(1, round(DP_SGD_EPOCHS / query.rate[0])), **settings}
     if start is not None:
         settings["start"] = read_model(start).model.fingerprint()
     return make_plan(schema, method_named(name, settings), course.epsilon, course.delta)

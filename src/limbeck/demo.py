@@ -16,9 +16,8 @@ from limbeck.release import as_json
 from limbeck.report.gather import Sources, gather
 from limbeck.report.page import render
 
-# 1437 records are few: ten averages of about 100 each survive the noise of epsilon 1, hundreds of feature sums would not.
-DATA, METHOD, EPSILON, DELTA = "digits", "ldpdc", 1.0, 1e-5
-SETTINGS = {"per_class": 10, "L": 100}
+DATA, METHOD, EPSILON, DELTA = "digits", "elixir", 1.0, 1e-5
+SETTINGS = {"per_class": 10}
 MARK = "limbeck-demo.json"
 
 

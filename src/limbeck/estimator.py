@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from limbeck.condense import Request, condense, make_plan, resume
 from limbeck.data.records import Records, as_records
 from limbeck.errors import BadInput, RunConflict
+from limbeck.generator import Generator, has_generator, load_generator
 from limbeck.methods import METHODS, method_named
 from limbeck.model import is_model, read_model
 from limbeck.nets import Network
@@ -44,7 +45,7 @@ class Condenser:
     >>> condenser.X_, condenser.y_, condenser.certificate_      # doctest: +SKIP
 
     The budget is booked in the ledger under the schema's name, like a run of the command line. After `fit`: `X_`, `y_`,
-    `certificate_`, `plan_`, `classes_`.
+    `certificate_`, `plan_`, `classes_`; and `generator_` of a method that releases one, for more records.
     """
 
     def __init__(
@@ -124,6 +125,8 @@ class Condenser:
         self.X_: NDArray[np.float32] = release.x
         self.y_: NDArray[np.int64] = release.y
         self.certificate_ = release.certificate
+        if has_generator(release.certificate):
+            self.generator_: Generator = load_generator(folder)
 
 
 def _require_same_plan(folder: Path, plan: Plan) -> None:

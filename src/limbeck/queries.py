@@ -8,7 +8,8 @@ CONSTITUTION of the query format. Certificates outlive this code, so these lines
  4. Every field is public. A query is built from the schema, from settings and from earlier answers, from nothing else.
  5. `event()` is the only statement of what a query costs (rule 1 of the walls): no caller may state another.
  6. One record, added or removed, moves the sum by at most `clip` in L2 norm over everything that the query returns
-    (rule 2). A kind for which this cannot be proved is not a query kind.
+    (rule 2). A kind for which this cannot be proved is not a query kind. A kind that returns several parts, each drawn on
+    its own, keeps this for each part and prices each part.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dp_accounting import DpEvent, GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting import (
+    DpEvent,
+    GaussianDpEvent,
+    NonPrivateDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+    SelfComposedDpEvent,
+)
 
 from limbeck.errors import BadInput
 
@@ -115,19 +123,134 @@ class ClippedSum:
         }
 
 
-Query = ClippedSum
+@dataclass(frozen=True, kw_only=True)
+class TeacherVote:
+    """Every teacher of an ensemble inside the vault votes for given synthetic records; add up, add Gaussian noise once.
+
+    label             names the query inside its plan
+    map               kind of the vote (limbeck.vault.votes)
+    clip              bound on how far one record moves the sum, in L2 norm; a teacher's whole vote has at most half of it
+    noise_multiplier  standard deviation of the noise / clip; 0 is not private and priced as infinite
+    teachers          how many vote. A record is part of one of them, by a keyed hash of that record alone
+    count             how often it may be asked: ticks of the ensemble's clock
+
+    Guarantee: one answer is the Gaussian mechanism with noise `noise_multiplier`. A record that is added or removed changes
+    what one teacher learns and nothing about the others, so in the sum one vote of norm at most clip / 2 gives way to
+    another: the sum moves by at most clip. (Votes of k signs for each of n records have norm sqrt(k n): clip = 2 sqrt(k n).)
+    """
+
+    label: str
+    map: str
+    clip: float
+    noise_multiplier: float
+    teachers: int
+    count: int = 1
+
+    kind = "teacher_vote"
+
+    def __post_init__(self) -> None:
+        _check_teacher_query(self)
+
+    @property
+    def is_private(self) -> bool:
+        return self.noise_multiplier > 0
+
+    @property
+    def noise_std(self) -> float:
+        return self.noise_multiplier * self.clip if self.is_private else 0.0
+
+    def event(self) -> DpEvent:
+        """What all `count` answers cost together. Guarantee: depends on the public fields only."""
+        if not self.is_private:
+            return NonPrivateDpEvent()
+        return SelfComposedDpEvent(GaussianDpEvent(self.noise_multiplier), self.count)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, **dataclasses.asdict(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherGradient:
+    """Secretly drawn teachers tell how to change given synthetic records; each part of the answer is clipped and noised.
+
+    The synthetic records are shared out into `draws` equal parts. For each part one of the `teachers` is drawn, uniformly and
+    independently, and gives the gradient of its score with respect to that part.
+
+    label, noise_multiplier, count   as in TeacherVote
+    map               kind of the question (limbeck.vault.votes)
+    clip              bound on how far one record moves one part, in L2 norm; a part's gradient has at most half of it
+    teachers          how many there are to draw from
+    draws             parts of one answer, each with a teacher of its own
+
+    Guarantee: one answer is `draws` mechanisms, each a Gaussian with noise `noise_multiplier` over a subset of one teacher
+    out of `teachers`. A record that is added or removed changes what one teacher learns; a part shows that only if this
+    teacher was drawn for it, and then a gradient of norm at most clip / 2 gives way to another. Draws are independent, and
+    who learns when is public, so parts and answers compose as mechanisms of their own. One draw for many records is one part
+    that is clipped as a whole; pricing its records one by one, each with the chance of one draw, would be unsound (rule 2).
+    """
+
+    label: str
+    map: str
+    clip: float
+    noise_multiplier: float
+    teachers: int
+    draws: int
+    count: int = 1
+
+    kind = "teacher_gradient"
+
+    def __post_init__(self) -> None:
+        _check_teacher_query(self)
+        require_count("draws", self.draws)
+
+    @property
+    def is_private(self) -> bool:
+        return self.noise_multiplier > 0
+
+    @property
+    def noise_std(self) -> float:
+        return self.noise_multiplier * self.clip if self.is_private else 0.0
+
+    def event(self) -> DpEvent:
+        """What all `count` answers cost together. Guarantee: depends on the public fields only."""
+        if not self.is_private:
+            return NonPrivateDpEvent()
+        once: DpEvent = GaussianDpEvent(self.noise_multiplier)
+        if self.teachers > 1:
+            once = SampledWithoutReplacementDpEvent(self.teachers, 1, once)
+        return SelfComposedDpEvent(once, self.count * self.draws)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, **dataclasses.asdict(self)}
+
+
+def _check_teacher_query(query: TeacherVote | TeacherGradient) -> None:
+    if not query.label or not query.map:
+        raise BadInput("A query needs a label and the kind of its question.")
+    require_count("count", query.count)
+    require_count("teachers", query.teachers)
+    require_positive("clip", query.clip)
+    if query.noise_multiplier != 0:
+        require_positive("noise_multiplier", query.noise_multiplier)
+
+
+Query = ClippedSum | TeacherVote | TeacherGradient
+KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in (ClippedSum, TeacherVote, TeacherGradient)}
 
 
 def query_from_dict(values: dict[str, Any]) -> Query:
     """Read a query back from a certificate or a ledger; refuse whatever is not known (article 3)."""
-    fields = {field.name for field in dataclasses.fields(ClippedSum)}
-    if values.get("kind") != ClippedSum.kind:
-        raise BadInput(f"Unknown query kind {values.get('kind')!r}; this version knows '{ClippedSum.kind}'.")
+    kind = KINDS.get(str(values.get("kind")))
+    if kind is None:
+        raise BadInput(f"Unknown query kind {values.get('kind')!r}; this version knows {', '.join(KINDS)}.")
+    fields = {field.name for field in dataclasses.fields(kind)}
     if set(values) - fields - {"kind"}:
         raise BadInput(f"Unknown query fields: {', '.join(sorted(set(values) - fields - {'kind'}))}.")
     try:
         plain = {key: value for key, value in values.items() if key != "kind"}
-        return ClippedSum(**{**plain, "rate": tuple(plain["rate"]), "clip": number_from(plain["clip"])})
+        if kind is ClippedSum:
+            plain["rate"] = tuple(plain["rate"])
+        return kind(**{**plain, "clip": number_from(plain["clip"])})
     except (TypeError, KeyError, ValueError) as error:
         raise BadInput(f"A query does not have the right form: {error}.") from None
 

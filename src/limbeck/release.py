@@ -1,6 +1,6 @@
 """The release folder: a synthetic set with its pictures, or a model, and its card and its certificate.
 
-It holds nothing that was not paid for. What a model's files are is in `limbeck.model`.
+It holds nothing that was not paid for. What a model's files are is in `limbeck.model`, a generator's in `limbeck.generator`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from limbeck import certificate as certificates
 from limbeck.data.writer import write_atomic, write_npz, write_parquet, write_snapshots
 from limbeck.editions import require_no_owner_copy
 from limbeck.errors import BadInput, NotAuthentic
+from limbeck.generator import write_generator
 from limbeck.methods import Result, SyntheticSet, TrainedModel
 from limbeck.model import write_model
 from limbeck.plan import Plan
@@ -70,10 +71,15 @@ class ReleaseWriter:
         write_parquet(folder / "data" / "train.parquet", result.x, result.y, self.schema)
         save_png(release_grid(result.x, result.y, self.schema), folder / "grid.png")
         counts = np.bincount(result.y, minlength=len(self.schema.classes)).tolist()
-        write_atomic(folder / "README.md", data_card(shown, self.schema, counts).encode())
+        if result.generator is not None:
+            write_generator(folder, result.generator, self.schema, counts)
+        made_by = None if result.generator is None else result.generator.spec
+        write_atomic(folder / "README.md", data_card(shown, self.schema, counts, made_by).encode())
         strips = class_strips(result.x, result.y, self.schema) if self.schema.is_image else ()
         grid = None if strips else (folder / "grid.png").read_bytes()
-        page = render(Report(certificate=shown, schema=self.schema, grid=grid, strips=strips))
+        page = render(
+            Report(certificate=shown, schema=self.schema, grid=grid, strips=strips, generator=made_by is not None)
+        )
         write_atomic(folder / "report.html", page.encode())
 
     def _write_model(self, folder: Path, result: TrainedModel, shown: dict[str, Any]) -> None:

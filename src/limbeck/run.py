@@ -37,7 +37,7 @@ from limbeck.methods import Method, Result, TrainedModel, method_named
 from limbeck.plan import Plan
 from limbeck.progress import Noted, Reporter
 from limbeck.queries import finite_or_word
-from limbeck.vault.api import Answer, Grant, Map
+from limbeck.vault.api import Answer, Grant, Map, Question
 from limbeck.vault.local import LocalVault
 
 FORMAT = 1
@@ -174,13 +174,19 @@ class RunLog:
         self._reporter.start(
             f"{self._grant.plan.method}, epsilon booked {finite_or_word(self._grant.plan.price.epsilon)}", total, first
         )
-        saved = time.monotonic()
+        saved, took = time.monotonic(), 0.0
         for step in range(first, total):
             yield step
             self._reporter.advance(step + 1)
-            if time.monotonic() - saved >= self._every or step + 1 == total:
+            began = time.monotonic()
+            if began - saved >= self._pause(took) or step + 1 == total:
                 self._save(step + 1, state, answers)
                 saved = time.monotonic()
+                took = saved - began
+
+    def _pause(self, took: float) -> float:
+        """Seconds to the next checkpoint; large ones, such as those of many teachers, are to take a tenth of the time at most."""
+        return self._every * max(1.0, 10 * took / SECONDS_BETWEEN_CHECKPOINTS)
 
     def _restore(self, state: dict[str, Tensor]) -> int:
         if not self._path.exists():
@@ -204,6 +210,8 @@ class RunLog:
         return int(step)
 
     def _save(self, step: int, state: dict[str, Tensor], answers: str) -> None:
+        # The vault's own part first: its teachers may be ahead of the method's checkpoint, but never behind it.
+        self._vault.keep(self._grant)
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
         temporary = self._path.with_suffix(".new")
         try:
@@ -262,7 +270,7 @@ def run_method(
     every: float,
     start: TrainedModel | None = None,
 ) -> Result:
-    def ask(label: str, index: int, mapping: Map) -> Answer:
+    def ask(label: str, index: int, mapping: Map | Question) -> Answer:
         return vault.ask(grant, label, index, mapping)
 
     logbook = RunLog(folder, vault, grant, reporter, every)

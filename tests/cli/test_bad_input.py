@@ -244,7 +244,7 @@ def test_bad_per_class(refused: Callable[..., str], tmp_path: Path, count: int) 
     ],
 )
 def test_bad_setting(refused: Callable[..., str], tmp_path: Path, pair: str, says: str) -> None:
-    options = ("--per-class", 2, "--set", "I=2", "--set", "sigma=2", "--set", pair)
+    options = ("--method", "ndpdc", "--per-class", 2, "--set", "I=2", "--set", "sigma=2", "--set", pair)
     assert says in refused(2, "condense", "digits", *options, "--out", tmp_path / "out")
 
 

@@ -21,10 +21,17 @@ from limbeck.model import read_model
 from limbeck.progress import Silent
 from limbeck.release import read_release
 from limbeck.schema import Schema
+from limbeck.vault.ensemble import Ensemble
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault, _checked
+from limbeck.vault.partition import partition
 
+TEACHERS: dict[str, Any] = {
+    "per_class": 2, "teachers": 6, "T": 2, "batch": 3, "teacher_batch": 4, "first_steps": 1, "first": 2, "second": 3,
+    "hidden": 8, "width": 4, "latent": 3,
+}  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
+    "elixir": {"per_class": 2, "T": 3, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0},
     "ldpdc": {"per_class": 2, "L": 5, "sigma": 2.0},
     "ndpdc": {"per_class": 2, "L": 5, "I": 3, "width": 4, "sigma": 2.0},
     "dm": {"per_class": 2, "L": 5, "I": 3, "width": 4},
@@ -44,9 +51,32 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dsa": {"per_class": 2, "R": 1, "T": 2, "K": 1, "J": 1, "L": 5, "width": 4},
     "dpmerf": {"per_class": 2, "features": 20, "T": 2, "batch": 2, "sigma": 2.0},
     "dpsgd": {"T": 3, "B": 20, "width": 4, "topagg": "norm", "sigma": 2.0},
+    "datalens": {**TEACHERS, "k": 20, "sigma": 60.0},
+    "pategan": {**TEACHERS, "student_steps": 2, "sigma": 20.0},
+    "gpate": {**TEACHERS, "kept": 4, "bins": 3, "sigma": 20.0},
+    "gswgan": {
+        "per_class": 2,
+        "K": 6,
+        "T": 2,
+        "B": 3,
+        "block": 3,
+        "n_dis": 1,
+        "M": 4,
+        "T_w": 1,
+        "width": 2,
+        "critic_width": 2,
+        "snapshots": 2,
+        "sigma": 2.0,
+    },
 }
-# The two places that may look at a record: the answer to a booked question, and the check of what a reader gave.
-ALLOWED = (LocalVault._noised_sum.__wrapped__.__code__, _checked.__code__)
+# The places that may look at a record: the answer to a booked question, the teachers that answer such questions (their
+# parts and their lessons), and the check of what a reader gave.
+ALLOWED = (
+    LocalVault._noised_sum.__wrapped__.__code__,
+    _checked.__code__,
+    partition.__code__,
+    Ensemble._reals.__code__,
+)
 
 
 class Poisoned(np.ndarray):

@@ -17,6 +17,7 @@ from limbeck.nets.fourier import FourierSpec
 from limbeck.schema import Schema
 from limbeck.vault.maps import Identity, Map, NetworkGradient, OneHot, RandomFeatures, SecondMoment, clip_rows
 from limbeck.vault.random_fourier import RandomFourier
+from limbeck.vault.residuals import FeatureResidual, Residual
 from limbeck.vault.top_gradient import TopGradient
 
 SHAPE, CLASSES, RECORDS = (1, 8, 8), 3, 11
@@ -34,6 +35,21 @@ def features(kind: str, with_count: bool = False, augmented: bool = False) -> Ra
     augmentation = Augmentation() if augmented else None
     net = NetSpec(kind=kind, width=4)
     return RandomFeatures(net=net, shape=SHAPE, seed=5, augmentation=augmentation, with_count=with_count)
+
+
+def residual(form: str, by_class: bool = True, basis: bool = False) -> Residual:
+    centre = torch.linspace(-1, 1, 64 * CLASSES).view(CLASSES, 64)[: CLASSES if by_class else 1]
+    waves = torch.linalg.qr(torch.randn(64, 9, generator=torch.Generator().manual_seed(2)))[0].T if basis else None
+    return Residual(centre=centre, scale=0.3, basis=waves, form=form)
+
+
+def feature_residual(kind: str, change: tuple[float, ...] | None = None) -> FeatureResidual:
+    net = NetSpec(kind=kind, width=4)
+    body = build(net, SHAPE, CLASSES, seed=4).body
+    weights = {name: value.detach() for name, value in body.state_dict().items()}
+    features = build(net, SHAPE, CLASSES, seed=4).features
+    centre = torch.linspace(-1, 1, CLASSES * features).view(CLASSES, features)
+    return FeatureResidual(net=net, shape=SHAPE, weights=weights, centre=centre, scale=0.5, change=change)
 
 
 MAPPINGS: dict[str, Map] = {
@@ -54,6 +70,14 @@ MAPPINGS: dict[str, Map] = {
     "augmented gradient": gradient(NetSpec(kind="convnet", width=4), augmentation=Augmentation()),
     "top gradient by norm": TopGradient(gradient=gradient(NetSpec(kind="convnet", width=4)), clip=1.0, share=0.8),
     "top gradient by dimension": TopGradient(gradient=gradient(MLP), clip=1.0, share=0.8, keep="dimension"),
+    "residual": residual("vector"),
+    "residual around one centre": residual("vector", by_class=False),
+    "length of the residual": residual("length"),
+    "outer product of the residual": residual("outer"),
+    "outer product in a basis": residual("outer", basis=True),
+    "residual of features": feature_residual("convnet"),
+    "residual of warped features": feature_residual("convnet", (0.9, 0.1, 0.05, -0.1, 1.1, -0.05)),
+    "residual of an mlp's features": feature_residual("mlp"),
     "random fourier": RandomFourier(spec=FourierSpec(numbers=64, features=50, bandwidth=0.7, seed=1)),
 }
 mappings = pytest.mark.parametrize("name", MAPPINGS)

@@ -124,8 +124,8 @@ def test_there_are_files_to_look_at() -> None:
 
 def test_the_public_names_are_these() -> None:
     assert sorted(limbeck.__all__) == [
-        "Column", "Condenser", "Ledger", "LimbeckError", "LocalVault", "Plan", "Schema", "load_model", "make_plan", "open_source",
-        "verify",
+        "Column", "Condenser", "Ledger", "LimbeckError", "LocalVault", "Plan", "Schema", "load_generator", "load_model",
+        "make_plan", "open_source", "verify",
     ]  # fmt: skip
     assert set(limbeck._HOMES) == set(limbeck.__all__)
     for name in limbeck.__all__:

@@ -21,6 +21,7 @@ from limbeck.cli import (
     fidelity,
     report,
     runs,
+    sampling,
     serve,
     sweep,
 )
@@ -28,7 +29,9 @@ from limbeck.cli.output import Stopped, Usage, fail
 from limbeck.errors import LimbeckError, OutputFault
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
-for commands in (runs, checks, evaluation, fidelity, sweep, report, serve, bench, continual, curve, budgets, datasets):
+for commands in (
+    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, bench, continual, curve, budgets, datasets,
+):  # fmt: skip
     commands.register(app)
 
 

@@ -51,7 +51,7 @@ def register(app: typer.Typer) -> None:
 def condense(
     data: Data,
     out: Out,
-    method: MethodName = "ndpdc",
+    method: MethodName = "elixir",
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
     per_class: PerClass = None,
@@ -137,7 +137,7 @@ def _emit_outcome(release: Path, plan: Plan, seconds: float, releasable: bool, a
 
 def plan(
     data: Data,
-    method: MethodName = "ndpdc",
+    method: MethodName = "elixir",
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
     per_class: PerClass = None,
@@ -166,11 +166,20 @@ def plan(
     }
     made = method_named(method, chosen).resolved(source.schema, target)
     if target is not None and made.fixed_noise is None:
-        values["noise_multiplier_rdp"] = calibrate(
-            lambda noise: made.queries(source.schema, noise), target, delta, "rdp"
+        base = calibrate(lambda noise: made.queries(source.schema, noise), target, delta, "rdp")
+        values["noise_multiplier_rdp"] = made.queries(source.schema, base)[0].noise_multiplier
+    for query, share in zip(queries, budget_shares(queries), strict=True):
+        query["share"] = share
+    rows = [("query", "map", "clip", "noise", "rate", "count", "share of the budget")] + [
+        (
+            q["label"],
+            q["map"],
+            f"{q['clip']}"[:8],
+            f"{q['noise_multiplier']:g}",
+            f"{max(q.get('rate', [1.0])):.6g}",
+            q["count"],
+            f"{q['share']:.1%}",
         )
-    rows = [("query", "map", "clip", "noise", "rate", "count")] + [
-        (q["label"], q["map"], f"{q['clip']}"[:8], f"{q['noise_multiplier']:g}", f"{max(q['rate']):.6g}", q["count"])
         for q in queries
     ]
     lines = [
@@ -180,10 +189,20 @@ def plan(
     ]
     if "noise_multiplier_rdp" in values:
         lines.append(
-            f"noise multiplier {values['noise_multiplier']:g}; by RDP alone, as in the papers, "
+            f"noise of '{queries[0]['label']}' {values['noise_multiplier']:g}; by RDP alone, as in the papers, "
             f"{values['noise_multiplier_rdp']:g}"
         )
     emit(as_json, values, lines)
+
+
+def budget_shares(queries: list[dict[str, Any]]) -> list[float]:
+    """About how much of the price each query makes up: squares of rate / noise add up over Gaussian answers."""
+    weights = [
+        q["count"] * (max(q.get("rate", [1.0])) / q["noise_multiplier"]) ** 2 if q["noise_multiplier"] else float("inf")
+        for q in queries
+    ]
+    total = sum(weights)
+    return [1 / len(weights) if total == float("inf") else weight / total for weight in weights]
 
 
 def methods(as_json: Json = False) -> None:

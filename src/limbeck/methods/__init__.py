@@ -9,18 +9,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, Method, Result, SyntheticSet, TrainedModel
+from limbeck.methods.base import Logbook, Method, Result, SyntheticSet, TrainedGenerator, TrainedModel
+from limbeck.methods.datalens import DataLens
 from limbeck.methods.dc import DC, DSA
 from limbeck.methods.dm import DM
 from limbeck.methods.dpmerf import DPMERF
 from limbeck.methods.dpsgd import DPSGD
+from limbeck.methods.elixir import Elixir
+from limbeck.methods.gpate import GPATE
+from limbeck.methods.gswgan import GSWGAN
 from limbeck.methods.ldpdc import LDPDC
 from limbeck.methods.ndpdc import NDPDC
+from limbeck.methods.pategan import PATEGAN
 from limbeck.methods.psg import PSG
 from limbeck.methods.psg_prior import PSGPrior
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (LDPDC, NDPDC, PSG, PSGPrior, DM, DC, DSA, DPMERF, DPSGD)
+    method.name: method
+    for method in (Elixir, LDPDC, NDPDC, PSG, PSGPrior, DM, DC, DSA, DPMERF, DPSGD, DataLens, PATEGAN, GPATE, GSWGAN)
 }
 
 __all__ = [
@@ -29,6 +35,7 @@ __all__ = [
     "Method",
     "Result",
     "SyntheticSet",
+    "TrainedGenerator",
     "TrainedModel",
     "method_named",
     "settings_of",

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.nets import NetSpec
+from limbeck.nets.generators import GeneratorSpec
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, OneHot
@@ -30,16 +31,26 @@ MOST_PER_CLASS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
+class TrainedGenerator:
+    """A generator as a value, and its weights (and buffers) by name. It is made of answers, so sampling it is free."""
+
+    spec: GeneratorSpec
+    weights: dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
 class SyntheticSet:
     """x: (records, *shape) in the schema's encoded range [-1, 1] (or near it); y: class indices.
 
     snapshots: x as it was on the way, after so many answers each, for the curve of accuracy against epsilon.
+    generator: what made the set, where a method has one; it is released beside the set, for more records.
     """
 
     x: NDArray[np.float32]
     y: NDArray[np.int64]
     snapshots: NDArray[np.float32] | None = None
     snapshots_after: tuple[int, ...] = ()
+    generator: TrainedGenerator | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,14 +21,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, Method, SyntheticSet, check_group, class_sizes, count_queries
+from limbeck.methods.base import (
+    Logbook,
+    Method,
+    SyntheticSet,
+    TrainedGenerator,
+    check_group,
+    class_sizes,
+    count_queries,
+)
 from limbeck.methods.matching import class_means, shared_out
 from limbeck.methods.optimisers import Adam
 from limbeck.nets.fourier import FourierSpec
-from limbeck.nets.merf_generator import MerfGenerator
+from limbeck.nets.generators import GeneratorSpec, build_generator
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, RandomFourier
@@ -96,20 +104,22 @@ class DPMERF(Method):
             adam.move(torch.autograd.grad(loss, adam.parameters))
         return self._sampled(generator.eval(), schema, sizes, device)
 
-    def _generator(self, schema: Schema) -> MerfGenerator:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self.seed_at("generator"))
-            return MerfGenerator(schema.shape, len(schema.classes), self.code)
+    def _spec(self) -> GeneratorSpec:
+        return GeneratorSpec(kind="merf", latent=self.code)
+
+    def _generator(self, schema: Schema) -> nn.Module:
+        return build_generator(self._spec(), schema.shape, len(schema.classes), self.seed_at("generator"))
 
     def _codes(self, count: int, *place: int | str) -> Tensor:
-        return torch.randn((count, self.code), generator=self.generator("codes", *place))
+        return self._spec().latents(count, self.generator("codes", *place))
 
     @torch.no_grad()
-    def _sampled(self, generator: MerfGenerator, schema: Schema, sizes: Tensor, device: torch.device) -> SyntheticSet:
+    def _sampled(self, generator: nn.Module, schema: Schema, sizes: Tensor, device: torch.device) -> SyntheticSet:
         """Equally many records of each class; of a table in proportion, because its models live by the base rates."""
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
         labels = self.labels(schema, rows)
         codes = torch.split(self._codes(len(labels), "set").to(device), MADE_AT_ONCE)
         parts = zip(codes, torch.split(labels.to(device), MADE_AT_ONCE), strict=True)
         made = torch.cat([generator(code, label) for code, label in parts])
-        return SyntheticSet(made.cpu().numpy(), labels.numpy())
+        released = TrainedGenerator(self._spec(), generator.state_dict())
+        return SyntheticSet(made.cpu().numpy(), labels.numpy(), generator=released)

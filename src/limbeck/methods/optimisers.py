@@ -25,8 +25,10 @@ class Momentum:
 class Adam:
     """Adam, with moments that a checkpoint can hold."""
 
-    def __init__(self, parameters: list[torch.nn.Parameter], eta: float) -> None:
-        self.parameters, self._eta = parameters, eta
+    def __init__(
+        self, parameters: list[torch.nn.Parameter], eta: float, betas: tuple[float, float] = (0.9, 0.999)
+    ) -> None:
+        self.parameters, self.eta, self._betas = parameters, eta, betas
         self._first = [torch.zeros_like(value, requires_grad=False) for value in parameters]
         self._second = [torch.zeros_like(value, requires_grad=False) for value in parameters]
         self._moves = torch.zeros(())
@@ -42,8 +44,9 @@ class Adam:
     @torch.no_grad()
     def move(self, gradients: tuple[Tensor, ...]) -> None:
         self._moves += 1
+        beta1, beta2 = self._betas
         for value, gradient, first, second in zip(self.parameters, gradients, self._first, self._second, strict=True):
-            first.mul_(0.9).add_(0.1 * gradient)
-            second.mul_(0.999).add_(0.001 * gradient.square())
-            scale = (second / (1 - 0.999 ** float(self._moves))).sqrt() + 1e-8
-            value.sub_(self._eta * first / (1 - 0.9 ** float(self._moves)) / scale)
+            first.mul_(beta1).add_((1 - beta1) * gradient)
+            second.mul_(beta2).add_((1 - beta2) * gradient.square())
+            scale = (second / (1 - beta2 ** float(self._moves))).sqrt() + 1e-8
+            value.sub_(self.eta * first / (1 - beta1 ** float(self._moves)) / scale)

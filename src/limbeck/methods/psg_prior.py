@@ -4,23 +4,24 @@ Chen, Kerkouche and Fritz, supplement, Algorithm 2. As PSG, but the step goes to
 look like pictures, for somewhat less accuracy.
 
 Where we differ: as in PSG, and in Adam's step: with the supplement's .01 our generator ends in a corner from which it learns
-nothing (`--set eta=0.01` tries it), with .001 it learns steadily.
+nothing (`--set eta=0.01` tries it), with .001 it learns steadily. The generator is released too; it knows the set's own latents
+only, which its description says.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import torch
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, SyntheticSet
+from limbeck.methods.base import Logbook, SyntheticSet, TrainedGenerator
 from limbeck.methods.gradients import distance
 from limbeck.methods.optimisers import Adam
 from limbeck.methods.psg import PSG
-from limbeck.nets import DCGAN
+from limbeck.nets.generators import GeneratorSpec, build_generator
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask
 
@@ -53,10 +54,9 @@ class PSGPrior(PSG):
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         labels = self.labels(schema).to(device)
         walk = self.walk(schema, labels, logbook, device)
-        latents = torch.randn((len(labels), self.latent), generator=self.generator("latents")).to(device)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self.seed_at("generator"))
-            prior = DCGAN(schema.shape, len(schema.classes), self.latent, self.generator_width).to(device)
+        spec = GeneratorSpec(kind="dcgan", latent=self.latent, width=self.generator_width, fitted=self.per_class)
+        latents = spec.latents(len(labels), self.generator("latents")).to(device)
+        prior = build_generator(spec, schema.shape, len(schema.classes), self.seed_at("generator")).to(device)
         adam = Adam(list(prior.parameters()), self.eta)
         images = prior(latents, labels).detach()
         for i in walk.steps(adam.state | {"images": images}, "gradients", images):
@@ -67,4 +67,4 @@ class PSGPrior(PSG):
             if (i + 1) % self.K == 0:  # the network trains on them now, or they are the result
                 with torch.no_grad():
                     images.copy_(prior(latents, labels))
-        return walk.result(images)
+        return replace(walk.result(images), generator=TrainedGenerator(spec, prior.state_dict()))

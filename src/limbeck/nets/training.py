@@ -51,8 +51,12 @@ def descend(
     course: Course,
     seed: int,
     after_epoch: Callable[[Network], None] | None = None,
+    velocity: Sequence[Tensor] = (),
 ) -> None:
-    """Train in place. Targets are class indices or soft labels. The same seed gives the same weights on the same machine."""
+    """Train in place. Targets are class indices or soft labels. The same seed gives the same weights on the same machine.
+
+    velocity: the momentum of each parameter where training goes on; it is moved in place too.
+    """
     generator = torch.Generator().manual_seed(seed)
     last = likes_channels_last(network)
     optimizer = torch.optim.SGD(
@@ -62,6 +66,8 @@ def descend(
         weight_decay=course.weight_decay,
         fused=x.device.type in ("cpu", "cuda"),
     )
+    for parameter, moving in zip(network.parameters(), velocity, strict=False):
+        optimizer.state[parameter]["momentum_buffer"] = moving
     for epoch in range(course.epochs):
         for group in optimizer.param_groups:
             group["lr"] = course.lr_at(epoch)

@@ -12,15 +12,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from limbeck.errors import BadInput
+from limbeck.nets.generators import GeneratorSpec
 from limbeck.report import wording
-from limbeck.report.loading import DATA_FILE, parquet_sentence, scaling_sentence, set_snippets
+from limbeck.report.loading import (
+    DATA_FILE,
+    generator_sentence,
+    generator_snippet,
+    parquet_sentence,
+    scaling_sentence,
+    set_snippets,
+)
 from limbeck.schema import Schema
 
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-def data_card(certificate: Mapping[str, Any], schema: Schema, counts: Sequence[int]) -> str:
-    """`counts`: synthetic records of each class, in the order of the schema's classes."""
+def data_card(
+    certificate: Mapping[str, Any], schema: Schema, counts: Sequence[int], generator: GeneratorSpec | None = None
+) -> str:
+    """`counts`: synthetic records of each class, in the order of the schema's classes. `generator`: what is released too."""
     if len(counts) != len(schema.classes):
         raise BadInput(f"A data card needs one count per class, got {len(counts)} for {len(schema.classes)} classes.")
     sections = [
@@ -29,6 +39,7 @@ def data_card(certificate: Mapping[str, Any], schema: Schema, counts: Sequence[i
         making(certificate),
         _classes(schema, counts),
         _loading(schema),
+        *([] if generator is None else [_more(generator)]),
         verifying(),
     ]
     return _front_matter(certificate, schema, sum(counts)) + "\n" + "\n\n".join(sections) + "\n"
@@ -144,6 +155,14 @@ def _loading(schema: Schema) -> str:
     for snippet in set_snippets(schema):
         parts += [f"{snippet.title}:", f"```python\n{snippet.code}\n```"]
     return "\n\n".join([*parts, markdown_text(parquet_sentence(schema))])
+
+
+def _more(generator: GeneratorSpec) -> str:
+    return (
+        f"## How to draw more records\n\n{markdown_text(generator_sentence(generator))}\n\n"
+        "```\nlimbeck sample FOLDER --count 1000 --seed 1 --out more.npz\n```\n\n"
+        f"or in Python:\n\n```python\n{generator_snippet().code}\n```"
+    )
 
 
 def verifying() -> str:

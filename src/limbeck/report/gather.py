@@ -13,6 +13,7 @@ from limbeck import certificate as certificates
 from limbeck.data import DataSource
 from limbeck.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
+from limbeck.generator import has_generator
 from limbeck.release import Release, read_release
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
@@ -62,6 +63,7 @@ def gather(sources: Sources) -> Report:
         curve=_curve(sources, certificate, schema),
         budget=_budget(sources, certificate),
         fidelity=_fidelity(sources.fidelity, certificate),
+        generator=has_generator(certificate),
     )
     if certificates.content_of(certificate) == certificates.MODEL:
         if sources.real is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from limbeck.nets.generators import GeneratorSpec
 from limbeck.schema import Schema
 
 DATA_FILE = "data/train.parquet"
@@ -81,6 +82,31 @@ def model_snippets(schema: Schema) -> list[Snippet]:
             "logits = model(x)  # one logit per class",
         )
     ]
+
+
+def generator_snippet() -> Snippet:
+    """For the generator beside a set."""
+    return Snippet(
+        title="More records",
+        library="torch",
+        code="import limbeck\n\n"
+        'generator = limbeck.load_generator(".")\n'
+        "x, y = generator.sample(1000, seed=1)  # free: the budget is not touched",
+    )
+
+
+def generator_sentence(spec: GeneratorSpec) -> str:
+    """What the generator is, and what can be expected of records that are not in the set."""
+    text = (
+        "The generator that made the set is in generator.safetensors, described by generator.json. It was made from paid "
+        "answers alone, so drawing more records from it costs nothing."
+    )
+    if spec.fitted:
+        text += (
+            f" It was trained on {spec.fitted} fixed latents per class, those of the set; for other latents it was never "
+            "trained, so further records lie between those of the set and may be worse."
+        )
+    return text
 
 
 def scaling_sentence(schema: Schema) -> str:

@@ -47,6 +47,7 @@ class Report:
     nearest: Sequence[Strip | None] = ()
     real_grid: bytes | None = None
     fidelity: Mapping[str, Any] | None = None
+    generator: bool = False
 
     def __post_init__(self) -> None:
         if self.edition not in EDITIONS:
@@ -75,7 +76,7 @@ def render(report: Report) -> str:
         **views.headline(certificate, schema),
         **views.promises(certificate, schema),
         **views.making(certificate, schema),
-        **views.loads(certificate, schema),
+        **views.loads(certificate, schema, report.generator),
         "style": style,
         "style_hash": style_hash(style),
         "edition": report.edition,

@@ -52,11 +52,12 @@ def making(certificate: Certificate, schema: Schema) -> dict[str, Any]:
     }
 
 
-def loads(certificate: Certificate, schema: Schema) -> dict[str, Any]:
-    """How to load it."""
+def loads(certificate: Certificate, schema: Schema, generator: bool) -> dict[str, Any]:
+    """How to load it. `generator`: whether the set has one beside it."""
     model = is_model(certificate)
+    snippets = loading.model_snippets(schema) if model else loading.set_snippets(schema)
     return {
-        "snippets": loading.model_snippets(schema) if model else loading.set_snippets(schema),
+        "snippets": [*snippets, loading.generator_snippet()] if generator else snippets,
         "scaling": loading.scaling_sentence(schema),
         "parquet": "" if model else loading.parquet_sentence(schema),
     }

@@ -2,7 +2,8 @@
 
     describe()                       the public schema
     grant(plan)                      book the whole plan in the ledger; nothing has been read yet
-    ask(grant, label, index, map)    one noised answer of the plan, stored before it is given
+    ask(grant, label, index, map)    one noised answer of the plan, stored before it is given; of an ensemble of
+                                     teachers with a question in place of the map
     close(grant)                     end the grant; nothing can be asked from it any more
 
 A vault is shaped like a transport: the local one holds tensors in this process; others may hold shards or be far away.
@@ -19,27 +20,48 @@ from numpy.typing import NDArray
 
 from limbeck.plan import Plan
 from limbeck.schema import Schema
+from limbeck.vault.critics import Critic
+from limbeck.vault.discriminators import Discriminator
 from limbeck.vault.maps import MAPS, Identity, Map, NetworkGradient, OneHot, RandomFeatures, SecondMoment
+from limbeck.vault.partition import check_ensemble
 from limbeck.vault.random_fourier import RandomFourier
+from limbeck.vault.residuals import FeatureResidual, Residual
+from limbeck.vault.teachers import TEACHERS, EnsembleSpec, Question, Teacher
 from limbeck.vault.top_gradient import TopGradient
+from limbeck.vault.votes import BeliefVote, BinVote, CriticGradient, LevelVote, SignVote, SketchVote
 
 __all__ = [
     "Answer",
     "Ask",
+    "BeliefVote",
+    "BinVote",
+    "Critic",
+    "CriticGradient",
+    "Discriminator",
+    "EnsembleSpec",
+    "FeatureResidual",
     "Grant",
     "Identity",
+    "LevelVote",
     "Map",
     "NetworkGradient",
     "OneHot",
+    "Question",
     "RandomFeatures",
     "RandomFourier",
+    "Residual",
     "SecondMoment",
+    "SignVote",
+    "SketchVote",
+    "Teacher",
     "TopGradient",
     "Vault",
+    "check_ensemble",
 ]
 
 # Maps with a file of their own join the closed list here; the vault accepts no other kind.
-MAPS.update({mapping.kind: mapping for mapping in (RandomFourier, TopGradient)})
+MAPS.update({mapping.kind: mapping for mapping in (RandomFourier, TopGradient, Residual, FeatureResidual)})
+TEACHERS.update({teacher.kind: teacher for teacher in (Discriminator, Critic)})
 
 
 @dataclass(frozen=True)
@@ -69,7 +91,7 @@ class Vault(Protocol):
 
     def grant(self, plan: Plan) -> Grant: ...
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map) -> Answer: ...
+    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer: ...
 
     def close(self, grant: Grant) -> None: ...
 
@@ -77,4 +99,4 @@ class Vault(Protocol):
 class Ask(Protocol):
     """What a method is handed in place of the vault: the answers of its own grant."""
 
-    def __call__(self, label: str, index: int, mapping: Map) -> Answer: ...
+    def __call__(self, label: str, index: int, mapping: Map | Question) -> Answer: ...

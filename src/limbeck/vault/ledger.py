@@ -56,6 +56,7 @@ from limbeck.vault.ledger_sums import (
     checked_delta,
     checked_epsilon,
 )
+from limbeck.vault.private_folder import discard
 
 __all__ = ["Account", "Booking", "GrantRow", "Ledger", "StoredAnswer", "default_path"]
 
@@ -182,6 +183,7 @@ class Ledger:
                     f"{'finished' if row.state == 'finished' else 'already answered'}. It stays spent."
                 )
             db.execute("UPDATE bookings SET state = 'void' WHERE grant_id = ?", (grant,))
+        discard(self.path, grant)
 
     def grant(self, grant_id: str) -> GrantRow:
         """What was booked under this grant."""
@@ -189,7 +191,7 @@ class Ledger:
             return read_grant(db, grant_id)
 
     def finish(self, grant: str) -> None:
-        """Close a grant: it stays spent, its payloads are dropped and nothing more can be stored. May be repeated."""
+        """Close a grant: it stays spent, its payloads and teachers go and nothing more can be stored. May be repeated."""
         with self.file.transaction(write=True) as db:
             row = read_grant(db, grant)
             if row.state == "void":
@@ -197,6 +199,7 @@ class Ledger:
             if row.state == "open":
                 db.execute("UPDATE bookings SET state = 'finished' WHERE grant_id = ?", (grant,))
                 db.execute("UPDATE answers SET payload = NULL WHERE grant_id = ? AND payload IS NOT NULL", (grant,))
+        discard(self.path, grant)
 
     # Answers
 

@@ -18,13 +18,17 @@ from limbeck.data.encoding import encode
 from limbeck.data.records import Records
 from limbeck.errors import RunConflict, WallBreach
 from limbeck.plan import Plan
-from limbeck.queries import Query
+from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Answer, Grant
+from limbeck.vault.desk import Desk, check_batch
+from limbeck.vault.ensemble_store import EnsembleStore
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.maps import MAPS, Map, records_mix
 from limbeck.vault.noise import Randomness
 from limbeck.vault.sampling import poisson_sample
+from limbeck.vault.teachers import Question
+from limbeck.vault.votes import QUESTIONS
 
 
 class PrivateSource(Protocol):
@@ -53,6 +57,7 @@ class LocalVault:
         self._device = torch.device(device)
         self._records: Records | None = None
         self._checked_maps: set[str] = set()
+        self._desks: dict[tuple[str, str], Desk] = {}
 
     @property
     def randomness(self) -> Randomness:
@@ -111,7 +116,7 @@ class LocalVault:
                 self._ledger.void(grant.id)
             raise
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
         """One answer of the plan: the stored one if there is one, else a new one.
 
         Guarantee: at most `count` different answers of a query ever leave the vault; each is noised once and stored before
@@ -124,9 +129,10 @@ class LocalVault:
                 raise RunConflict(
                     f"Answer {index} of '{label}' was given for other parameters; it is not given for these."
                 )
+            self._catch_up(grant, label, index, mapping)
             return self._answer(query, stored.payload)
         self.open_records(grant)
-        noised = self._noised_sum(query, index, mapping).astype(np.float32)
+        noised = self._noised(grant, query, index, mapping).astype(np.float32)
         payload = self._ledger.store(grant.id, label, index, map_digest=mapping.digest(), payload=noised.tobytes())
         return self._answer(query, payload)
 
@@ -134,24 +140,60 @@ class LocalVault:
         """Drop stored answers that a checkpoint has made needless."""
         self._ledger.forget(grant.id, label, before)
 
+    def keep(self, grant: Grant) -> None:
+        """Save the teachers of a grant in the vault's own folder, so that a run can be resumed from where it stands now."""
+        for (identity, _), desk in self._desks.items():
+            if identity == grant.id:
+                desk.keep()
+
     def close(self, grant: Grant) -> None:
         self._ledger.finish(grant.id)
         self._records = None
+        self._desks.clear()
 
     def _booked_text(self, plan: Plan) -> str:
         """What the ledger keeps of a plan: also the generator, so that no run starts insecure and ends with a secure stamp."""
         return json.dumps({"generator": self._randomness.mode, "plan": plan.to_dict()}, sort_keys=True, allow_nan=False)
 
-    def _booked_query(self, grant: Grant, label: str, index: int, mapping: Map) -> Query:
+    def _booked_query(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Query:
         query = grant.plan.query(label)
         if query is None:
             raise WallBreach(f"The plan has no query '{label}'.")
         if not 0 <= index < query.count:
             raise WallBreach(f"The plan allows {query.count} answers of '{label}'; number {index + 1} is refused.")
-        if mapping.kind != query.map or MAPS.get(mapping.kind) is not type(mapping):
+        known = MAPS.get(mapping.kind) if isinstance(query, ClippedSum) else QUESTIONS.get(mapping.kind)
+        if mapping.kind != query.map or known is not type(mapping):
             raise WallBreach(f"Query '{label}' was booked with the map '{query.map}', not with '{mapping.kind}'.")
-        self._check_map(mapping)
+        if isinstance(mapping, Question):
+            assert not isinstance(query, ClippedSum)
+            check_batch(query, mapping, self._schema)
+        else:
+            self._check_map(mapping)
         return query
+
+    def _desk(self, grant: Grant, label: str, question: Question) -> Desk:
+        if (grant.id, label) not in self._desks:
+            query = grant.plan.query(label)
+            assert query is not None and not isinstance(query, ClippedSum)
+            store = EnsembleStore(self._ledger.path, grant.id, self._randomness)
+            self._desks[grant.id, label] = Desk(query, question, self._schema, store, self._device)
+        return self._desks[grant.id, label]
+
+    def _catch_up(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> None:
+        """A stored answer of a tick that the restored teachers have not learned yet: they learn it now, and vote no more."""
+        if isinstance(mapping, Question) and self._desk(grant, label, mapping).clock == index:
+            self.open_records(grant)
+            assert self._records is not None
+            self._desk(grant, label, mapping).learn(index, mapping, self._records)
+
+    def _noised(self, grant: Grant, query: Query, index: int, mapping: Map | Question) -> NDArray[np.float64]:
+        if isinstance(query, ClippedSum):
+            assert isinstance(mapping, Map)
+            return self._noised_sum(query, index, mapping)
+        assert isinstance(mapping, Question) and self._records is not None
+        desk = self._desk(grant, query.label, mapping)
+        desk.learn(index, mapping, self._records)
+        return desk.noised(mapping, self._randomness.stream(query.label, index))
 
     def _check_map(self, mapping: Map) -> None:
         """Rule 7, once per kind and network; a map that mixes records has no sensitivity to speak of."""
@@ -162,7 +204,7 @@ class LocalVault:
             self._checked_maps.add(name)
 
     @torch.no_grad()
-    def _noised_sum(self, query: Query, index: int, mapping: Map) -> NDArray[np.float64]:
+    def _noised_sum(self, query: ClippedSum, index: int, mapping: Map) -> NDArray[np.float64]:
         """Sample, map, clip, add up, noise.
 
         Guarantee: the Poisson-sampled Gaussian mechanism that `query.event()` states. The noise is added once, to the sum;
@@ -187,9 +229,10 @@ class LocalVault:
         return summed + query.noise_std * stream.gaussian(summed.shape) if query.is_private else summed
 
     def _answer(self, query: Query, payload: bytes) -> Answer:
-        rows = len(self._schema.classes) if query.by_class else 1
+        by_class = isinstance(query, ClippedSum) and query.by_class
+        rows = len(self._schema.classes) if by_class else 1
         values = np.frombuffer(payload, dtype=np.float32).reshape(rows, -1).copy()
-        return Answer(values if query.by_class else values[0])
+        return Answer(values if by_class else values[0])
 
 
 def _checked(records: Records, schema: Schema) -> Records:

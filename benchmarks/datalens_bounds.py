@@ -1,0 +1,66 @@
+"""Figure 2 of DataLens, for the owner alone: epsilon over the steps by the plain bound and by the data-dependent one.
+
+Runs teachers of DataLens on a named data set with the given noise, looks at the votes before it, and prints both
+curves. What it prints depends on the records beyond any epsilon: never publish it for data that are private.
+
+    python -m benchmarks.datalens_bounds mnist [--teachers 1000] [--steps 10] [--sigma 1250]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from limbeck.data import open_source
+from limbeck.methods.datalens import DataLens
+from limbeck.vault.api import Answer, Map, Question
+from limbeck.vault.data_dependent import both_epsilons
+from limbeck.vault.desk import vote_sum
+from limbeck.vault.ensemble import Ensemble
+from limbeck.vault.noise import Randomness
+from limbeck.vault.partition import partition
+from limbeck.vault.votes import SignVote
+
+
+class Steps:
+    def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
+        return iter(range(total))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data")
+    parser.add_argument("--teachers", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--sigma", type=float, default=1250.0)
+    options = parser.parse_args()
+    method = DataLens(
+        teachers=options.teachers, T=options.steps, sigma=options.sigma, first=0, hidden=16, width=16, per_class=1
+    )
+    source = open_source(options.data, split="train")
+    records, schema = source.load(), source.schema
+    ensemble = Ensemble(method.teacher(schema), method.ensemble(), schema, torch.device("cpu"))
+    ensemble.place_records(records, partition(records, options.teachers, bytes(32)))
+    (query,) = method.queries(schema, 1.0)
+    seen: list[np.ndarray] = []
+
+    def ask(label: str, index: int, mapping: Map | Question) -> Answer:
+        assert isinstance(mapping, SignVote)
+        ensemble.learn(mapping)
+        stream = Randomness().stream(label, index)
+        sums = vote_sum(ensemble, mapping, query, stream)  # type: ignore[arg-type]
+        seen.append(sums.reshape(method.batch, -1))
+        return Answer((sums + query.noise_std * stream.gaussian(sums.shape)).astype(np.float32))
+
+    method.run(schema, ask, Steps(), torch.device("cpu"))
+    plain, dependent = both_epsilons(seen, method.k, options.sigma, method.beta * options.teachers, 1e-5)
+    print(json.dumps({"plain": plain, "data_dependent": dependent}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

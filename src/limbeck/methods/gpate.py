@@ -1,0 +1,98 @@
+"""G-PATE: teachers vote, in a random projection, on how each generated record should change.
+
+Long et al., "G-PATE: Scalable Differentially Private Data Generator via Private Aggregation of Teacher Discriminators". Each
+teacher's gradient is projected to few numbers, each number goes into one of several bins, and the bin with most noisy votes
+wins.
+
+Where we differ, and why:
+- Gaussian noise on the histogram of votes, priced exactly and independently of the data; the paper's bound depends on the
+  data, so it could not be published. A teacher that changes its mind moves each histogram by sqrt(2), all of a step by
+  sqrt(2 kept batch).
+- A projection of its own for every step, so that the steps together see all directions.
+- Networks, ensemble and the rest as in DataLens, so that the two differ in what is voted on alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from limbeck.errors import BadSettings
+from limbeck.methods.base import Logbook, SyntheticSet
+from limbeck.methods.teaching import VOTES, TeacherMethod
+from limbeck.schema import Schema
+from limbeck.vault.api import Ask, BinVote, Question
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPATE(TeacherMethod):
+    """kept: numbers of the projection. bins: that a number may fall into, between -c and c. confident: share of the teachers
+    that the winning bin needs, or the number counts as 0. gamma: step towards the winner."""
+
+    name: ClassVar[str] = "gpate"
+    title: ClassVar[str] = "G-PATE: votes on gradients in a random projection"
+    paper: ClassVar[str] = "Long et al., G-PATE, Algorithms 1 and 2"
+    needs: ClassVar[str] = "images or tables; as DataLens"
+
+    kept: int = 10
+    bins: int = 10
+    c: float = 1e-3
+    confident: float = 0.5
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kept < 1 or self.bins < 2:
+            raise BadSettings(f"kept must be at least 1 and bins at least 2, got kept={self.kept}, bins={self.bins}.")
+        for name in ("c", "gamma"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
+        if not 0 <= self.confident <= 1:
+            raise BadSettings(f"confident must lie in 0 ... 1, got confident={self.confident}.")
+
+    def check(self, schema: Schema) -> None:
+        super().check(schema)
+        if self.kept > schema.numbers:
+            raise BadSettings(
+                f"kept={self.kept} is more than the {schema.numbers} numbers of a record of '{schema.name}'; choose fewer."
+            )
+
+    def clip(self, schema: Schema) -> float:
+        return math.sqrt(2 * self.kept * self.batch)
+
+    def vote(self) -> type[Question]:
+        return BinVote
+
+    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        course = self.course(schema, device)
+        for step in logbook.steps(self.T, course.state, VOTES):
+            latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
+            made = course.made(latents, labels)
+            fakes, fake_labels = self.fakes(course, schema, step)
+            question = BinVote(
+                teacher=self.teacher(schema),
+                ensemble=self.ensemble(),
+                fakes=fakes,
+                fake_labels=fake_labels,
+                x=made,
+                y=labels,
+                kept=self.kept,
+                bins=self.bins,
+                c=self.c,
+                projection_seed=self.seed_at("projection", step),
+            )
+            winners = self._winners(ask(VOTES, step, question).tensor().view(self.batch, self.kept, self.bins))
+            target = made + self.gamma * question.projection().back(winners).view(made.shape)
+            course.descend((course.drawn(latents, labels) - target.to(device)).square().mean())
+            course.note(step)
+        return course.result(self)
+
+    def _winners(self, votes: Tensor) -> Tensor:
+        """The middle of the winning bin, in [-1, 1]; 0 where too few agree."""
+        most, place = votes.max(dim=2)
+        middle = (place.float() + 0.5) / self.bins * 2 - 1
+        return middle * (most >= self.confident * self.teachers)

@@ -1,0 +1,220 @@
+"""GS-WGAN: a generator that follows noised gradients of critics, each of which knows a small part of the records.
+
+Chen, Orekondy and Fritz, "GS-WGAN: A Gradient-Sanitized Approach for Learning Differentially Private Generators", Algorithm 1.
+K critics live in the vault. At every step the generator makes B images, learns in which direction a critic would change
+them, clipped and noised, and passes that on to its weights.
+
+Where we differ, and why:
+- The paper draws one critic for all B images of a step, and its accountant counts B releases that each look at a random
+  critic. They all look at the same one, so at its settings the 9.99 that it claims is really about 330. Two forms are sound:
+  variant A draws a critic of its own for every image, variant B clips the gradient of the whole batch, one release a step.
+- The paper trains the critic that it has drawn. Who has learned would then tell who answered, and later steps would not
+  be draws of their own. Here a block of critics learns at every step, in turn, by a public clock.
+- Records lie in [-1, 1], not in [0, 1].
+- A young average of the generator's weights forgets faster, or it would hold on to the start.
+- The generator is the paper's DCGAN, not its ResNet.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from limbeck.errors import BadInput, BadSettings
+from limbeck.methods.base import Logbook, Method, SyntheticSet, TrainedGenerator
+from limbeck.methods.optimisers import Adam
+from limbeck.nets.generators import GeneratorSpec, build_generator
+from limbeck.queries import Query, TeacherGradient
+from limbeck.schema import Schema
+from limbeck.vault.api import Ask, Critic, CriticGradient, EnsembleSpec, check_ensemble
+
+MADE_AT_ONCE = 500
+BETAS = (0.5, 0.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GSWGAN(Method):
+    """Symbols are the paper's where it has one.
+
+    variant                A: a critic of its own for every image. B: one critic for the batch, which is clipped as a whole
+    K, block               critics; how many of them learn at a step, in turn
+    T, B                   steps of the generator, images in a step
+    C, sigma               clip on the gradient of an image (A) or a batch (B); noise std / 2C, none lets epsilon decide
+    n_dis, M, T_w          steps of a critic when it learns, records in each; steps of the warm start
+    penalty, eta_D, eta_G  on critics' gradients; Adam's steps of critics and generator
+    ema                    how much of the averaged generator stays at a step
+    latent, width          coin flips that an image is made from; filters of the generator's last hidden map
+    critic_width           filters of a critic's first layer
+    snapshots              how many sets on the way are kept
+    """
+
+    name: ClassVar[str] = "gswgan"
+    title: ClassVar[str] = "Gradient-sanitised Wasserstein GAN"
+    paper: ClassVar[str] = "Chen, Orekondy and Fritz, GS-WGAN, Algorithm 1"
+    needs: ClassVar[str] = "images; days on two cores at the paper's size, less with fewer and narrower critics"
+
+    variant: str = "A"
+    K: int = 1000
+    T: int = 20_000
+    B: int = 32
+    C: float = 1.0
+    sigma: float | None = None
+    block: int = 1
+    n_dis: int = 5
+    M: int = 32
+    T_w: int = 2000
+    penalty: float = 10.0
+    eta_G: float = 1e-4
+    eta_D: float = 1e-4
+    ema: float = 0.999
+    latent: int = 10
+    width: int = 64
+    critic_width: int = 64
+    snapshots: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variant not in ("A", "B"):
+            raise BadSettings(
+                f"variant must be A (a critic for every image) or B (clip the whole batch), got variant={self.variant}."
+            )
+        for name in ("K", "T", "B", "block", "n_dis", "M", "latent", "width", "critic_width"):
+            if getattr(self, name) < 1:
+                raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
+        for name in ("C", "penalty", "eta_G", "eta_D", "sigma"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise BadSettings(f"{name} must be positive, got {name}={value}.")
+        if self.block > self.K:
+            raise BadSettings(f"block={self.block} critics cannot learn at a step, there are K={self.K}.")
+        if self.T_w < 0 or not 0 <= self.ema < 1 or not 0 <= self.snapshots <= min(self.T, 1000):
+            raise BadSettings(
+                f"T_w must be at least 0, ema lie in [0, 1), and snapshots in 0 ... {min(self.T, 1000)}, "
+                f"got T_w={self.T_w}, ema={self.ema}, snapshots={self.snapshots}."
+            )
+
+    @property
+    def fixed_noise(self) -> float | None:
+        return self.sigma
+
+    def check(self, schema: Schema) -> None:
+        super().check(schema)
+        if not schema.is_image:
+            raise BadSettings(f"GS-WGAN makes pictures, and '{schema.name}' is a table; use --method dpmerf.")
+        try:
+            check_ensemble(self._ensemble(), schema)
+        except BadInput as refused:
+            raise BadSettings(refused.message.replace("teachers=", "K=")) from None
+
+    def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
+        return (
+            TeacherGradient(
+                label="gradients",
+                map=CriticGradient.kind,
+                # One record may turn a critic's gradient from one end of the ball of radius C to the other.
+                clip=2 * self.C,
+                noise_multiplier=noise_multiplier,
+                teachers=self.K,
+                draws=self.B if self.variant == "A" else 1,
+                count=self.T,
+            ),
+        )
+
+    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        course = Course(self, schema, device)
+        critic, ensemble = self._critic(schema), self._ensemble()
+        for step in logbook.steps(self.T, course.state, "gradients"):
+            z, y = self.drawn(schema, self.B, "images", step)
+            images: Tensor = course.generator(z.to(device), y.to(device))
+            fakes, fake_labels = self._fakes(course.generator, schema, step, device)
+            question = CriticGradient(
+                teacher=critic, ensemble=ensemble, fakes=fakes, fake_labels=fake_labels, x=images.detach().cpu(), y=y
+            )
+            uphill = ask("gradients", step, question).tensor(device).view(images.shape)
+            course.move(step, images, -uphill / self.B)
+        return course.result()
+
+    def spec(self) -> GeneratorSpec:
+        return GeneratorSpec(kind="dcgan", latent=self.latent, law="bernoulli", width=self.width)
+
+    def drawn(self, schema: Schema, count: int, *place: int | str) -> tuple[Tensor, Tensor]:
+        """Latents and labels for one place in the algorithm."""
+        generator = self.generator(*place)
+        return self.spec().latents(count, generator), torch.randint(len(schema.classes), (count,), generator=generator)
+
+    @torch.no_grad()
+    def _fakes(self, generator: nn.Module, schema: Schema, step: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """What the critics of the block learn from at this step."""
+        z, y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
+        return generator(z.to(device), y.to(device)).cpu(), y
+
+    def _ensemble(self) -> EnsembleSpec:
+        return EnsembleSpec(
+            teachers=self.K, batch=self.M, steps=self.n_dis, block=self.block, seed=self.seed_at("critics")
+        )  # fmt: skip
+
+    def _critic(self, schema: Schema) -> Critic:
+        return Critic(
+            shape=schema.shape,
+            classes=len(schema.classes),
+            eta=self.eta_D,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            width=self.critic_width,
+            penalty=self.penalty,
+            warm=self.T_w,
+            warm_steps=self.n_dis,
+            latent=self.latent,
+            generator_width=self.width,
+            generator_eta=self.eta_G,
+        )
+
+
+class Course:
+    """The generator on its way, its running average, and the sets that were kept."""
+
+    def __init__(self, method: GSWGAN, schema: Schema, device: torch.device) -> None:
+        self._method, self._device = method, device
+        built = (build_generator(method.spec(), schema.shape, len(schema.classes), seed) for seed in self._seeds())
+        self.generator, self._average = (network.to(device) for network in built)
+        self._adam = Adam(list(self.generator.parameters()), method.eta_G, BETAS)
+        self._labels = method.labels(schema)
+        self._latents = method.spec().latents(len(self._labels), method.generator("set"))
+        self._kept = torch.zeros(method.snapshots, len(self._labels), *schema.shape)
+        self._after = [math.ceil((place + 1) * method.T / method.snapshots) for place in range(method.snapshots)]
+
+    def _seeds(self) -> tuple[int, int]:
+        return (self._method.seed_at("generator"),) * 2
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        average = {f"average.{name}": value.detach() for name, value in self._average.named_parameters()}
+        return self._adam.state | average | ({"snapshots": self._kept} if len(self._kept) else {})
+
+    def move(self, step: int, images: Tensor, slope: Tensor) -> None:
+        """One step of Adam along `slope`, the gradient with respect to the images; then the average, and a set if it is time."""
+        self._adam.move(torch.autograd.grad(images, self._adam.parameters, slope))
+        share = 1 - min(self._method.ema, (1 + step) / (10 + step))
+        with torch.no_grad():
+            for value, average in zip(self.generator.parameters(), self._average.parameters(), strict=True):
+                average.lerp_(value, share)
+        if step + 1 in self._after:
+            self._kept[self._after.index(step + 1)] = self._made()
+
+    @torch.no_grad()
+    def _made(self) -> Tensor:
+        parts = zip(torch.split(self._latents, MADE_AT_ONCE), torch.split(self._labels, MADE_AT_ONCE), strict=True)
+        return torch.cat([self._average(z.to(self._device), y.to(self._device)).cpu() for z, y in parts])
+
+    def result(self) -> SyntheticSet:
+        return SyntheticSet(
+            self._made().numpy(),
+            self._labels.numpy(),
+            self._kept.numpy() if len(self._kept) else None,
+            tuple(self._after),
+            TrainedGenerator(self._method.spec(), self._average.state_dict()),
+        )

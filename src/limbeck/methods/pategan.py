@@ -1,0 +1,109 @@
+"""PATE-GAN: teachers vote whether generated records look real; a student learns from noised votes, a generator from the student.
+
+Jordon, Yoon and van der Schaar, "PATE-GAN: Generating Synthetic Data with Differential Privacy Guarantees", Algorithm 1.
+
+Where we differ, and why:
+- Gaussian noise on the sum of votes, priced exactly and independently of the data. The paper's Laplace noise comes with a bound
+  that depends on the data, which could not be published. One teacher moves one record's vote by 1, a batch by sqrt(batch).
+- Student and generator see the noised votes alone, so they may take as many steps as they like (`student_steps`).
+- Labels are given to all networks; networks and ensemble as in DataLens.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from limbeck.errors import BadSettings
+from limbeck.methods.base import Logbook, SyntheticSet
+from limbeck.methods.optimisers import Adam
+from limbeck.methods.teaching import VOTES, Course, TeacherMethod
+from limbeck.nets.discriminator import StackedDiscriminator
+from limbeck.schema import Schema
+from limbeck.vault.api import Ask, BeliefVote, Question
+
+HALF = math.log(0.5)  # a teacher scores log D, and believes what it gives more than even chances
+
+
+@dataclass(frozen=True, kw_only=True)
+class PATEGAN(TeacherMethod):
+    """student_steps: of the student for each batch of votes. student_eta: Adam's step of the student."""
+
+    name: ClassVar[str] = "pategan"
+    title: ClassVar[str] = "PATE-GAN: a student that learns from noised votes of teachers"
+    paper: ClassVar[str] = "Jordon, Yoon and van der Schaar, PATE-GAN, Algorithm 1"
+    needs: ClassVar[str] = "images or tables; as DataLens"
+
+    batch: int = 64
+    student_steps: int = 1
+    student_eta: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.student_steps < 1:
+            raise BadSettings(f"student_steps must be at least 1, got student_steps={self.student_steps}.")
+        if not 0 < self.student_eta < math.inf:
+            raise BadSettings(f"student_eta must be positive, got student_eta={self.student_eta}.")
+
+    def clip(self, schema: Schema) -> float:
+        return math.sqrt(self.batch)
+
+    def vote(self) -> type[Question]:
+        return BeliefVote
+
+    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        course, student = self.course(schema, device), self._student(schema, device)
+        state = course.state | {f"student.{name}": value for name, value in student.adam.state.items()}
+        for step in logbook.steps(self.T, state, VOTES):
+            latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
+            made = course.made(latents, labels)
+            fakes, fake_labels = self.fakes(course, schema, step)
+            question = BeliefVote(
+                teacher=self.teacher(schema),
+                ensemble=self.ensemble(),
+                fakes=fakes,
+                fake_labels=fake_labels,
+                x=made,
+                y=labels,
+                threshold=HALF,
+            )
+            believed = (ask(VOTES, step, question).tensor(device) > 0).float()
+            for _ in range(self.student_steps):
+                student.learn(made.to(device), labels.to(device), believed)
+            self._follow(course, student, schema, step)
+            course.note(step)
+        return course.result(self)
+
+    def _follow(self, course: Course, student: Student, schema: Schema, step: int) -> None:
+        """One step of the generator towards what the student takes for real."""
+        latents, labels = self.latents(step, "follow", self.batch), self.spread_labels(schema, step, self.batch)
+        logits = student.logits(course.drawn(latents, labels), labels.to(course.device))
+        course.descend(F.softplus(-logits).mean())
+
+    def _student(self, schema: Schema, device: torch.device) -> Student:
+        net = StackedDiscriminator(
+            shape=schema.shape, classes=len(schema.classes), first=self.first, second=self.second, hidden=self.hidden
+        )
+        return Student(net, self.seed_at("student"), self.student_eta, device)
+
+
+class Student:
+    """A discriminator that never sees a record."""
+
+    def __init__(self, net: StackedDiscriminator, seed: int, eta: float, device: torch.device) -> None:
+        self._net = net
+        started = {name: torch.nn.Parameter(value.to(device)) for name, value in net.start([seed]).items()}
+        self._weights: dict[str, Tensor] = dict(started)
+        self.adam = Adam(list(started.values()), eta)
+
+    def logits(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._net.logits(self._weights, x[None], y[None])[0]
+
+    def learn(self, x: Tensor, y: Tensor, believed: Tensor) -> None:
+        loss = F.binary_cross_entropy_with_logits(self.logits(x, y), believed)
+        self.adam.move(torch.autograd.grad(loss, self.adam.parameters))

@@ -1,0 +1,34 @@
+"""Small affine changes of images, drawn at random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+BACKGROUND = -1.0  # what moves in from outside: the low end of the range, as around a digit or a garment
+
+
+def warp(x: Tensor, change: Sequence[float]) -> Tensor:
+    """The same change for every image of (B, C, H, W), differentiable in x.
+
+    Guarantee: row i of the result depends on record i alone.
+    """
+    if not len(x):
+        return x
+    theta = torch.tensor(change, dtype=x.dtype, device=x.device).view(1, 2, 3).expand(len(x), 2, 3)
+    grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+    # The sampler fills with zeros, so the background is moved there and back. A rim that were continued instead would say
+    # nothing about how dark a record's own background is: networks with instance norm do not see it otherwise.
+    return F.grid_sample(x - BACKGROUND, grid, align_corners=False) + BACKGROUND
+
+
+def draw_change(generator: torch.Generator, angle: float, scale: float, shift: float) -> tuple[float, ...]:
+    """Turn by up to `angle`, stretch each axis by up to the share `scale`, move by up to `shift` half-sides."""
+    u = (torch.rand(5, generator=generator) * 2 - 1).tolist()
+    turn, wide, high = u[0] * angle, 1 + u[1] * scale, 1 + u[2] * scale
+    cosine, sine = math.cos(turn), math.sin(turn)
+    return (cosine * wide, -sine * high, u[3] * shift, sine * wide, cosine * high, u[4] * shift)

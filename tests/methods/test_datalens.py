@@ -1,0 +1,273 @@
+"""DataLens, G-PATE and PATE-GAN: prices, switches, settings that make no sense, and runs that are broken off."""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from interrupted import assert_paid_once, broken_off_and_resumed, make
+
+from limbeck import condense as work
+from limbeck.accounting import price
+from limbeck.condense import make_plan
+from limbeck.errors import BadInput, BadSettings, BudgetRefused, RunConflict
+from limbeck.generator import load_generator
+from limbeck.methods import method_named
+from limbeck.progress import Silent
+from limbeck.queries import TeacherVote
+from limbeck.release import read_release
+from limbeck.renyi import gaussian_epsilon_mironov
+from limbeck.run import RunLog
+from limbeck.schema import Schema
+from limbeck.vault.ensemble import Ensemble
+from limbeck.vault.ensemble_store import EnsembleStore
+from limbeck.vault.ledger import Ledger
+
+MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
+TINY: dict[str, Any] = {
+    "teachers": 30, "T": 4, "batch": 6, "teacher_batch": 4, "first_steps": 2, "first": 2, "second": 3, "hidden": 8, "width": 4,
+    "latent": 3, "per_class": 3,
+}  # fmt: skip
+SMALL = {
+    "datalens": {**TINY, "sigma": 60.0, "k": 20, "beta": 0.2, "snapshots": 2},
+    "gpate": {**TINY, "sigma": 20.0, "kept": 4, "bins": 3},
+    "pategan": {**TINY, "sigma": 20.0, "student_steps": 2},
+}
+
+
+def vote_of(name: str, **settings: Any) -> TeacherVote:
+    (query,) = method_named(name, settings).queries(MNIST, 1.0)
+    assert isinstance(query, TeacherVote)
+    return query
+
+
+# Prices
+
+
+def test_149_steps_for_epsilon_one_and_86_by_the_papers_route() -> None:
+    def exact(steps: int) -> float:
+        return price([vote_of("datalens", k=200, sigma=5000.0, batch=15, T=steps)], 1e-5).epsilon
+
+    def papers(steps: int) -> float:
+        return gaussian_epsilon_mironov(2 * math.sqrt(200 * 15 * steps) / 5000, 1e-5)
+
+    assert exact(149) <= 1 < exact(150)
+    assert papers(86) <= 1 < papers(87)
+    assert exact(86) == pytest.approx(0.738, abs=1e-3)
+
+
+def test_the_noise_follows_from_epsilon() -> None:
+    plan = make_plan(MNIST, method_named("datalens", {}), 1.0, 1e-5)
+    (query,) = plan.queries
+    assert isinstance(query, TeacherVote) and (query.teachers, query.count) == (4000, 149)
+    assert query.clip == pytest.approx(2 * math.sqrt(200 * 15))
+    assert query.noise_std == pytest.approx(4988.5, abs=1) and plan.price.epsilon == plan.price.epsilon_exact <= 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "clip"),
+    [
+        ({}, 2 * math.sqrt(200 * 15)),
+        ({"top_k": False}, 2 * math.sqrt(784 * 15)),
+        ({"stochastic": False, "threshold": False}, 2 * math.sqrt(200 * 15)),
+        ({"aggregate": "d2pfed", "levels": 4}, 2 * 3 * math.sqrt(1024 * 15)),
+        ({"aggregate": "fetchsgd", "rows": 5}, 2 * math.sqrt(5 * 200 * 15)),
+    ],
+)
+def test_every_form_states_its_sensitivity(settings: dict[str, Any], clip: float) -> None:
+    assert vote_of("datalens", **settings).clip == pytest.approx(clip)
+
+
+def test_baselines_state_theirs() -> None:
+    assert vote_of("pategan", batch=64).clip == 8
+    assert vote_of("gpate", batch=15, kept=10).clip == pytest.approx(math.sqrt(300))
+
+
+# Runs
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_run_ends_in_a_set_and_a_generator(tmp_path: Path, name: str) -> None:
+    out = make(name, SMALL[name], tmp_path / "out", tmp_path / "ledger.sqlite")
+    release = read_release(out)
+    assert release.x.shape == (30, 1, 8, 8) and np.bincount(release.y).tolist() == [3] * 10
+    assert release.certificate["drawn"] == {"votes": 4}
+    more, labels = load_generator(out).sample(20, seed=1)
+    assert more.shape == (20, 1, 8, 8) and np.bincount(labels).tolist() == [2] * 10
+    assert not (tmp_path / "teachers").exists()
+    assert_paid_once(tmp_path / "ledger.sqlite")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"top_k": False},
+        {"stochastic": False},
+        {"threshold": False, "fit": 2},
+        {"first": 0},
+        {"aggregate": "d2pfed", "levels": 4},
+        {"aggregate": "fetchsgd", "rows": 3, "columns": 30},
+    ],
+)
+def test_every_switch_changes_the_set(tmp_path: Path, settings: dict[str, Any]) -> None:
+    short = {**SMALL["datalens"], "T": 2, "sigma": 100.0, "snapshots": 0}
+    plain, other = (
+        read_release(make("datalens", chosen, tmp_path / name, tmp_path / f"{name}.sqlite")).x
+        for name, chosen in (("plain", short), ("other", {**short, **settings}))
+    )
+    assert np.isfinite(other).all() and not np.array_equal(plain, other)
+
+
+@pytest.mark.parametrize(
+    ("owner", "called", "call"),
+    [
+        (Ledger, "store", 3),
+        (Ledger, "forget", 2),
+        (EnsembleStore, "save", 2),
+        (RunLog, "_restore", 1),
+        (Ensemble, "learn", 3),
+    ],
+)
+def test_killed_and_resumed_ends_in_the_same_set(tmp_path: Path, owner: type, called: str, call: int) -> None:
+    settings, ledger = SMALL["datalens"], tmp_path / "ledger.sqlite"
+    whole = make("datalens", settings, tmp_path / "whole", tmp_path / "whole.sqlite")
+    resumed = broken_off_and_resumed("datalens", settings, tmp_path / "out", ledger, owner, called, call)
+    for name in ("set.npz", "snapshots.npz", "generator.safetensors"):
+        assert (resumed / name).read_bytes() == (whole / name).read_bytes()
+    assert_paid_once(ledger)
+    assert not (tmp_path / "teachers").exists()
+
+
+@pytest.mark.parametrize("name", ["gpate", "pategan"])
+def test_baselines_resume_too(tmp_path: Path, name: str) -> None:
+    whole = make(name, SMALL[name], tmp_path / "whole", tmp_path / "whole.sqlite")
+    resumed = broken_off_and_resumed(name, SMALL[name], tmp_path / "out", tmp_path / "l.sqlite", Ledger, "forget", 2)
+    assert (resumed / "set.npz").read_bytes() == (whole / "set.npz").read_bytes()
+
+
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that stops after its second checkpoint."""
+    original, calls = Ledger.forget, [0]
+
+    def breaking(self: Ledger, *arguments: Any) -> None:
+        calls[0] += 1
+        original(self, *arguments)
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "forget", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            make("datalens", SMALL["datalens"], tmp_path / "out", tmp_path / "ledger.sqlite")
+    return tmp_path / "out"
+
+
+def test_teachers_wait_in_the_vaults_folder_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = interrupted(tmp_path, monkeypatch)
+    (folder,) = (tmp_path / "teachers").iterdir()
+    assert {path.suffix for path in folder.iterdir()} == {"", ".sealed"}
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
+    size = next(folder.glob("*.sealed")).stat().st_size
+    inside = [path for path in out.rglob("*") if path.is_file()]
+    assert not [path for path in inside if path.suffix == ".sealed"] and size > 30 * 100 * 4
+    assert json.loads((out / ".run" / "run.json").read_text())["grant"] == folder.name
+
+
+def test_lost_teachers_are_a_sentence_and_nothing_more_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = interrupted(tmp_path, monkeypatch)
+    next((tmp_path / "teachers").rglob("*.sealed")).unlink()
+    with pytest.raises(RunConflict, match="checkpoint is missing or older"):
+        work.resume(out, Silent())
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        (booking,) = ledger.accounts()[0].bookings
+        assert ledger.drawn(booking.grant) == {"votes": 2}
+
+
+def test_a_budget_that_is_short_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with Ledger.open(ledger) as book:
+        book.set_budget("digits", 0.01, 1e-4)
+    with pytest.raises(BudgetRefused):
+        make("datalens", SMALL["datalens"], tmp_path / "out", ledger)
+    assert not (tmp_path / "out").exists() and not (tmp_path / "teachers").exists()
+
+
+def test_it_learns_where_the_classes_are() -> None:
+    """Of a table with one class low and one high."""
+    from limbeck import Condenser
+
+    random = np.random.default_rng(0)
+    y = (np.arange(900) % 2).astype(np.int64)
+    x = (0.8 * y[:, None] + random.uniform(0, 0.2, (900, 4))).astype(np.float32)
+    schema = Schema(name="flat", shape=(4,), classes=("low", "high"), records=900, low=0, high=1, augmentation=())
+    settings = {
+        "teachers": 60, "T": 40, "batch": 8, "teacher_batch": 8, "hidden": 8, "width": 4, "latent": 2, "k": 4, "beta": 0.3,
+        "eta": 0.01, "teacher_eta": 0.01,
+    }  # fmt: skip
+    fitted = Condenser(method="datalens", epsilon=8.0, per_class=15, settings=settings).fit(x, y, schema=schema)
+    assert fitted.X_[fitted.y_ == 0].mean() < -0.2 < 0.2 < fitted.X_[fitted.y_ == 1].mean()
+
+
+# What makes no sense
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"teachers": 60_001}, "more than the 60000 records"),
+        ({"teachers": 20_000}, "3.0 records of 'm' for each"),
+        ({"k": 785}, "more than the 784 numbers"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadSettings, match=sentence):
+        make_plan(MNIST, method_named("datalens", settings), 1.0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *[
+            ("datalens", {key: 0})
+            for key in ("teachers", "T", "batch", "teacher_steps", "second", "hidden", "latent", "width")
+        ],
+        *[
+            ("datalens", {key: 0})
+            for key in ("k", "fit", "rows", "c", "gamma", "eta", "teacher_eta", "sigma", "levels")
+        ],
+        ("datalens", {"first": -1}),
+        ("datalens", {"beta": -0.1}),
+        ("datalens", {"aggregate": "mean"}),
+        ("datalens", {"snapshots": 150}),
+        ("gpate", {"kept": 0}),
+        ("gpate", {"bins": 1}),
+        ("gpate", {"confident": 1.5}),
+        ("gpate", {"c": 0}),
+        ("pategan", {"student_steps": 0}),
+        ("pategan", {"student_eta": 0}),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(name: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadSettings):
+        method_named(name, wrong)
+
+
+def test_a_projection_larger_than_a_record_is_refused() -> None:
+    with pytest.raises(BadInput, match="kept=785"):
+        make_plan(MNIST, method_named("gpate", {"kept": 785}), 1.0, 1e-5)
+
+
+def test_a_threshold_keeps_what_many_agree_on() -> None:
+    method = method_named("datalens", {"teachers": 10, "beta": 0.5})
+    noisy = torch.tensor([[6.0, -7.0, 4.9, 0.0]])
+    assert method._direction(noisy).tolist() == [[1.0, -1.0, 0.0, 0.0]]
+    free = method_named("datalens", {"teachers": 10, "threshold": False})
+    assert torch.allclose(free._direction(noisy), noisy / 10)

@@ -1,0 +1,168 @@
+"""Elixir: its first set, its pool of networks, and runs that are broken off."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from interrupted import assert_paid_once, broken_off_and_resumed, make
+
+from limbeck.accounting import price
+from limbeck.condense import make_plan
+from limbeck.errors import BadSettings
+from limbeck.methods.elixir import Elixir
+from limbeck.methods.first_set import PARTS, balanced_normal, components, low_frequencies
+from limbeck.nets import FrozenEmbedding, NetSpec
+from limbeck.nets.pool import Pool
+from limbeck.nets.training import Course
+from limbeck.nets.warp import BACKGROUND, draw_change, warp
+from limbeck.release import read_release
+from limbeck.schema import Schema
+from limbeck.vault.ledger import Ledger
+from limbeck.vault.local import LocalVault
+
+SETTINGS: dict[str, Any] = {
+    "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "sigma": 1.0,
+}  # fmt: skip
+IMAGES = Schema(name="images", shape=(3, 12, 10), classes=("a", "b"), records=1000, class_sizes=(500, 500))
+
+
+def test_a_component_that_stands_out_is_found_with_its_true_length() -> None:
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(100, 100, generator=generator, dtype=torch.float64) * 0.02
+    direction = torch.zeros(100, dtype=torch.float64)
+    direction[3] = 1
+    found = components(1.0 * torch.outer(direction, direction) + noise)
+    assert found.shape == (1, 100)
+    assert found[0].norm().item() == pytest.approx(1.0, abs=0.03)
+    assert abs(found[0, 3].item()) > 0.97
+
+
+def test_noise_alone_has_no_components() -> None:
+    for seed in range(5):
+        noise = torch.randn(60, 60, generator=torch.Generator().manual_seed(seed))
+        assert len(components(noise)) <= 1
+
+
+@pytest.mark.parametrize(("count", "numbers"), [(50, 12), (5, 40), (2, 3), (1, 4), (6, 0)])
+def test_balanced_rows_have_the_mean_and_the_covariance_that_they_stand_for(count: int, numbers: int) -> None:
+    rows = balanced_normal(count, numbers, torch.Generator().manual_seed(3))
+    assert rows.shape == (count, numbers)
+    if count > 1:
+        assert torch.allclose(rows.mean(0), torch.zeros(numbers), atol=1e-4)
+    if count > numbers:
+        assert torch.allclose(rows.T @ rows / count, torch.eye(numbers), atol=1e-4)
+
+
+def test_tables_spend_everything_on_the_first_set() -> None:
+    table = Schema(name="table", shape=(7,), classes=("a", "b"), records=1000, class_sizes=(500, 500))
+    resolved = Elixir().resolved(table)
+    assert (resolved.T, resolved.first) == (0, 1.0)
+    assert {query.label for query in resolved.queries(table, 1.0)} == set(PARTS)
+    assert Elixir().resolved(IMAGES).T == 0  # 500 a class are few
+    assert Elixir().resolved(dataclasses.replace(IMAGES, records=2000, class_sizes=(1000, 1000))).T
+
+
+@pytest.mark.parametrize("shape", [(3, 12, 10), (1, 28, 28), (1, 5, 40), (7,)])
+def test_low_frequencies_are_orthonormal(shape: tuple[int, ...]) -> None:
+    basis = low_frequencies(Schema(name="x", shape=shape, classes=("a", "b"), records=10))
+    assert basis.shape[1] == math.prod(shape) and len(basis) <= 200
+    assert torch.allclose(basis @ basis.T, torch.eye(len(basis)), atol=1e-5)
+
+
+def test_the_shares_of_the_budget_add_up_to_one_gaussian() -> None:
+    method = Elixir(T=50, L=10**9, first=0.3)  # every record in every sample: no amplification
+    queries = method.queries(IMAGES, 2.0)
+    assert sum(query.noise_multiplier**-2 * query.count for query in queries) == pytest.approx(2.0**-2)
+    assert {query.label for query in queries} == {*PARTS, "features"}
+
+
+def test_a_sample_costs_about_what_all_records_cost() -> None:
+    """The rule by which the noise of samples is set is a rule of thumb; the price is the accountant's."""
+    whole = price(Elixir(T=400, L=10**9, first=0.2).queries(IMAGES, 4.0), 1e-5)
+    sampled = price(Elixir(T=400, L=50, first=0.2).queries(IMAGES, 4.0), 1e-5)
+    assert sampled.epsilon == pytest.approx(whole.epsilon, rel=0.1)
+
+
+def test_epsilon_is_met_from_below() -> None:
+    plan = make_plan(IMAGES, Elixir(per_class=5, T=100, L=20), 1.0, 1e-5)
+    assert 0.99 < plan.price.epsilon <= 1.0
+
+
+def test_a_pool_goes_on_where_it_stopped() -> None:
+    x = torch.rand(40, 1, 8, 8, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    y, spec = torch.arange(40) % 2, NetSpec(kind="convnet", width=4)
+    once, twice = (Pool(spec, (1, 8, 8), 2, 3, torch.device("cpu")) for _ in range(2))
+    for pool in (once, twice):
+        for place in range(3):
+            pool.renew(place, seed=place)
+    course = Course(epochs=1, batch=16, decay_at=1.0)
+    for seed in (5, 6):
+        once.learn(1, x, y, course, seed)
+    twice.learn(1, x, y, course, 5)
+    kept = {name: value.clone() for name, value in twice.state.items()}
+    fresh = Pool(spec, (1, 8, 8), 2, 3, torch.device("cpu"))
+    for name, value in fresh.state.items():
+        value.copy_(kept[name])
+    fresh.learn(1, x, y, course, 6)
+    assert torch.equal(fresh.weights[1], once.weights[1]) and torch.equal(fresh.velocity[1], once.velocity[1])
+    assert not torch.equal(fresh.weights[1], twice.weights[1])
+    assert torch.equal(fresh.weights[0], once.weights[0]) and fresh.ages.tolist() == [0, 2, 0]
+
+
+def test_a_body_embeds_like_its_network() -> None:
+    pool = Pool(NetSpec(kind="convnet", width=4), (1, 8, 8), 2, 1, torch.device("cpu"))
+    pool.renew(0, seed=9)
+    x = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    embedding = FrozenEmbedding(NetSpec(kind="convnet", width=4), (1, 8, 8), 9, precision="float32")
+    same = FrozenEmbedding(
+        NetSpec(kind="convnet", width=4), (1, 8, 8), 0, precision="float32", weights=pool.body_weights(pool.body(0))
+    )
+    assert torch.equal(embedding(x), same(x))
+
+
+def test_a_change_moves_in_background() -> None:
+    x = torch.ones(2, 1, 9, 9)
+    moved = warp(x, (1.0, 0.0, 1.0, 0.0, 1.0, 0.0))
+    assert moved[0, 0, 4, 0].item() == pytest.approx(1) and moved[0, 0, 4, 8].item() == pytest.approx(BACKGROUND)
+    assert torch.allclose(warp(x, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), x, atol=1e-5)
+    assert warp(x[:0], (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)).shape == (0, 1, 9, 9)
+    still = draw_change(torch.Generator().manual_seed(0), 0.0, 0.0, 0.0)
+    assert still == (1.0, -0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "call"),
+    [(LocalVault, "ask", 3), (LocalVault, "ask", 9), (Ledger, "store", 7), (LocalVault, "forget", 2)],
+)
+def test_broken_off_and_resumed_ends_in_the_same_set(owner: type, name: str, call: int, tmp_path: Path) -> None:
+    whole = make("elixir", SETTINGS, tmp_path / "whole", tmp_path / "whole.sqlite")
+    ledger = tmp_path / "broken.sqlite"
+    resumed = broken_off_and_resumed("elixir", SETTINGS, tmp_path / "broken", ledger, owner, name, call)
+    assert np.array_equal(read_release(resumed).x, read_release(whole).x)
+    assert_paid_once(ledger)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"T": -1},
+        {"first": 0.0},
+        {"first": 1.0, "T": 5},
+        {"L": 0},
+        {"eta": 0.0},
+        {"average": 1.0},
+        {"replay": -1},
+        {"networks": 0},
+        {"width": 0},
+        {"shift": -1.0},
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(BadSettings):
+        Elixir(**settings)

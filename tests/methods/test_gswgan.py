@@ -1,0 +1,179 @@
+"""GS-WGAN: what it costs and what the paper's accounting would really cost, what it asks, and that it learns and resumes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.pld import PLDAccountant
+from interrupted import assert_paid_once, broken_off_and_resumed, make
+
+from limbeck import Condenser, renyi
+from limbeck import condense as work
+from limbeck.accounting import price
+from limbeck.condense import make_plan
+from limbeck.errors import BadSettings, BudgetRefused
+from limbeck.generator import load_generator
+from limbeck.methods import method_named
+from limbeck.progress import Silent
+from limbeck.queries import TeacherGradient
+from limbeck.release import read_release
+from limbeck.run import RunLog
+from limbeck.schema import Schema
+from limbeck.vault.critics import Rivals
+from limbeck.vault.ensemble import Ensemble
+from limbeck.vault.ledger import Ledger
+
+MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
+SMALL: dict[str, Any] = {
+    "K": 12, "T": 5, "B": 4, "block": 3, "n_dis": 2, "M": 4, "T_w": 1, "width": 2, "critic_width": 2, "per_class": 2,
+    "sigma": 2.0, "snapshots": 2,
+}  # fmt: skip
+
+
+def asked(**settings: Any) -> TeacherGradient:
+    (query,) = method_named("gswgan", settings).queries(MNIST, settings.get("sigma", 1.0))
+    assert isinstance(query, TeacherGradient)
+    return query
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupts."""
+    root = tmp_path_factory.mktemp("whole")
+    return make("gswgan", SMALL, root / "out", root / "ledger.sqlite")
+
+
+def test_a_critic_for_every_image_costs_what_the_paper_claims() -> None:
+    query = asked(sigma=1.07)
+    assert (query.teachers, query.draws, query.count, query.clip) == (1000, 32, 20_000, 2.0)
+    curve = query.draws * query.count * renyi.subset_gaussian(1 / 1000, 1.07)
+    assert renyi.epsilon_mironov(curve, 1e-5) == pytest.approx(9.9926, abs=1e-3)
+    assert price([query], 1e-5).epsilon == pytest.approx(9.2428, abs=1e-3)
+
+
+def test_one_critic_for_all_images_really_costs_thirty_times_that() -> None:
+    """The published form: 32 images of a step, each noised with 1.07, all from the one critic that was drawn. They are one
+    Gaussian answer of multiplier 1.07 / sqrt(32), seen with a chance of 1 / 1000; its accountant took them for 32 draws."""
+    claimed = renyi.epsilon_mironov(32 * 20_000 * renyi.subset_gaussian(1 / 1000, 1.07), 1e-5)
+    # On a coarse grid, which a test has the time for; on ours it is 329.4.
+    once = PoissonSampledDpEvent(1 / 1000, GaussianDpEvent(1.07 / math.sqrt(32)))
+    accountant = PLDAccountant(value_discretization_interval=1e-2).compose(SelfComposedDpEvent(once, 20_000))
+    assert claimed == pytest.approx(9.99, abs=0.01)
+    assert accountant.get_epsilon(1e-5) == pytest.approx(329.5, abs=0.2)
+
+
+def test_the_unsound_form_is_no_option() -> None:
+    for variant in ("paper", "C", ""):
+        with pytest.raises(BadSettings, match="variant must be A"):
+            method_named("gswgan", {"variant": variant})
+    # One draw for the batch goes with one clip for the batch, and is booked as one release a step.
+    assert asked(variant="B").draws == 1 and asked(variant="B").clip == asked().clip
+
+
+@pytest.mark.parametrize(
+    ("variant", "epsilon", "sigma"), [("A", 10.0, 1.0033), ("A", 1.0, 6.5159), ("B", 10.0, 0.5076), ("B", 1.0, 1.3372)]
+)
+def test_the_noise_of_both_variants(variant: str, epsilon: float, sigma: float) -> None:
+    plan = make_plan(MNIST, method_named("gswgan", {"variant": variant}), epsilon, 1e-5)
+    assert plan.queries[0].noise_multiplier == pytest.approx(sigma, rel=0.01)
+    assert plan.price.epsilon <= epsilon
+
+
+@pytest.mark.parametrize("variant", ["A", "B"])
+def test_the_set_and_its_generator_are_released(tmp_path: Path, whole: Path, variant: str) -> None:
+    out = whole
+    if variant == "B":
+        out = make("gswgan", {**SMALL, "variant": "B"}, tmp_path / "out", tmp_path / "ledger.sqlite")
+    release, generator = read_release(out), load_generator(out)
+    assert release.x.shape == (20, 1, 8, 8) and np.bincount(release.y).tolist() == [2] * 10
+    assert release.certificate["drawn"] == {"gradients": 5}
+    assert (generator.spec.kind, generator.spec.law, generator.spec.fitted) == ("dcgan", "bernoulli", 0)
+    latents = generator.spec.latents(20, method_named("gswgan", SMALL).generator("set"))
+    again = generator.network(latents, torch.from_numpy(release.y)).numpy()
+    assert np.allclose(again, release.x, atol=1e-6)
+    kept = np.load(out / "snapshots.npz")
+    assert kept["after"].tolist() == [3, 5] and np.allclose(kept["x"][-1], release.x)
+    assert not np.allclose(kept["x"][0], release.x)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "call"),
+    [
+        (Rivals, "move", 1),
+        (Ensemble, "learn", 1),
+        (Ensemble, "learn", 4),
+        (Ledger, "store", 3),
+        (RunLog, "_save", 3),
+        (Ledger, "forget", 2),
+        (Ledger, "finish", 1),
+    ],
+)
+def test_killed_and_resumed_ends_in_the_same_release(
+    tmp_path: Path, whole: Path, owner: type, name: str, call: int
+) -> None:
+    ledger = tmp_path / "own" / "ledger.sqlite"
+    resumed = broken_off_and_resumed("gswgan", SMALL, tmp_path / "out", ledger, owner, name, call)
+    for file in ("set.npz", "generator.safetensors", "generator.json", "snapshots.npz"):
+        assert (resumed / file).read_bytes() == (whole / file).read_bytes(), file
+    assert_paid_once(ledger)
+    assert not list(ledger.parent.rglob("*.sealed")), "critics are forgotten when the run is over"
+
+
+def test_a_short_budget_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    request = work.Request(data="digits", ledger=str(tmp_path / "ledger.sqlite"))
+    plan, source = work.plan_for(request, "gswgan", SMALL, None, 1e-5)
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        ledger.set_budget("digits", plan.price.epsilon / 2, 1e-4)
+    with pytest.raises(BudgetRefused, match="digits"):
+        work.condense(request, plan, source, tmp_path / "out", Silent())
+    assert not (tmp_path / "out").exists() and not (tmp_path / "teachers").exists()
+
+
+@pytest.mark.slow
+def test_it_learns_where_the_classes_are() -> None:
+    """Dark pictures of one class and bright ones of the other, from two critics."""
+    y = np.arange(400) % 2
+    x = (np.random.default_rng(0).uniform(0, 0.3, (400, 1, 8, 8)) + 0.7 * y[:, None, None, None]).astype(np.float32)
+    schema = Schema(name="flat", shape=(1, 8, 8), classes=("dark", "bright"), records=400, low=0, high=1)
+    settings = {**SMALL, "K": 2, "T": 40, "B": 16, "block": 2, "n_dis": 5, "M": 8, "T_w": 0, "sigma": 0.06}
+    settings |= {"snapshots": 0, "width": 8, "critic_width": 8, "eta_G": 0.003, "eta_D": 0.003, "ema": 0.9}
+    settings.pop("per_class")
+    fitted = Condenser(method="gswgan", epsilon=None, per_class=20, settings=settings).fit(x, y, schema=schema)
+    dark, bright = (fitted.X_[fitted.y_ == place].mean() for place in (0, 1))
+    assert bright - dark > 0.2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"K": 0}, "K must be at least 1, got K=0"),
+        ({"T": 0}, "T must be at least 1"),
+        ({"B": 0}, "B must be at least 1"),
+        ({"latent": 0}, "latent must be at least 1, got latent=0"),
+        ({"C": 0}, "C must be positive, got C=0"),
+        ({"sigma": -1}, "sigma must be positive"),
+        ({"K": 5, "block": 6}, "block=6 critics cannot learn at a step, there are K=5"),
+        ({"ema": 1}, "ema lie in [0, 1)"),
+        ({"T_w": -1}, "T_w must be at least 0"),
+        ({"T": 3, "snapshots": 4}, "snapshots in 0 ... 3"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_in_words(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadSettings) as refused:
+        method_named("gswgan", settings)
+    assert words in refused.value.message
+
+
+def test_data_that_does_not_fit_is_refused_in_words() -> None:
+    table = Schema(name="rows", shape=(4,), classes=("a", "b"), records=1000, augmentation=())
+    with pytest.raises(BadSettings, match="'rows' is a table; use --method dpmerf"):
+        make_plan(table, method_named("gswgan", {"K": 10}), 10.0, 1e-5)
+    few = Schema(name="few", shape=(1, 8, 8), classes=("a", "b"), records=500)
+    with pytest.raises(BadSettings, match=r"K=1000 is more than the 500 records of 'few'; choose K=100 or less"):
+        make_plan(few, method_named("gswgan", {}), 10.0, 1e-5)
