@@ -41,6 +41,20 @@ def test_plan(cli: Cli) -> None:
         assert ledger.accounts() == []
 
 
+def test_plan_explains_how_the_budget_is_split(cli: Cli) -> None:
+    values = cli("plan", "digits", "--epsilon", 1, "--set", "first=0.25", "--set", "T=50", "--json").json
+    shares = {query["label"]: query["share"] for query in values["queries"]}
+    assert values["method"] == "elixir" and sum(shares.values()) == pytest.approx(1)
+    assert shares["features"] == pytest.approx(0.75) and shares["moments"] == pytest.approx(0.18)
+    shown = cli("plan", "digits", "--epsilon", 1, "--set", "T=50").out
+    assert "share of the budget" in shown and "75.0%" in shown
+
+
+def test_plan_shows_the_chance_of_a_teacher(cli: Cli) -> None:
+    shown = cli("plan", "digits", "--method", "gswgan", "--epsilon", 10, "--set", "K=20", "--set", "T=50").out
+    assert " 0.05 " in shown and "100.0%" in shown
+
+
 def test_plan_finds_the_noise(cli: Cli) -> None:
     values = cli("plan", "digits", "--method", "ldpdc", "--per-class", 2, "--epsilon", 1, "--json").json
     assert 0.99 < values["epsilon"] <= 1 and values["noise_multiplier_rdp"] > values["noise_multiplier"] > 0

@@ -176,7 +176,7 @@ def plan(
             q["map"],
             f"{q['clip']}"[:8],
             f"{q['noise_multiplier']:g}",
-            f"{max(q.get('rate', [1.0])):.6g}",
+            f"{_chance(q):.6g}",
             q["count"],
             f"{q['share']:.1%}",
         )
@@ -198,11 +198,18 @@ def plan(
 def budget_shares(queries: list[dict[str, Any]]) -> list[float]:
     """About how much of the price each query makes up: squares of rate / noise add up over Gaussian answers."""
     weights = [
-        q["count"] * (max(q.get("rate", [1.0])) / q["noise_multiplier"]) ** 2 if q["noise_multiplier"] else float("inf")
+        q["count"] * (_chance(q) / q["noise_multiplier"]) ** 2 if q["noise_multiplier"] else float("inf")
         for q in queries
     ]
     total = sum(weights)
     return [1 / len(weights) if total == float("inf") else weight / total for weight in weights]
+
+
+def _chance(query: dict[str, Any]) -> float:
+    """The chance that one record has a part in one draw of an answer."""
+    if query["kind"] == "teacher_gradient":
+        return 1 / float(query["teachers"])
+    return float(max(query.get("rate", [1.0])))
 
 
 def methods(as_json: Json = False) -> None:
