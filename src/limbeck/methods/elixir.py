@@ -36,7 +36,7 @@ from limbeck.methods.base import (
     group_rates,
 )
 from limbeck.methods.first_set import class_models, first_queries, first_set
-from limbeck.methods.matching import class_means, shared_out
+from limbeck.methods.matching import class_means, clipped_rows, shared_out
 from limbeck.methods.optimisers import Adam
 from limbeck.nets import NetSpec, build
 from limbeck.nets.pool import Pool
@@ -167,11 +167,11 @@ class Elixir(Method):
         state = adam.state | pool.state | memory.state | {"mean": mean}
         for step in logbook.steps(self.T, state, "features"):
             adam.eta = SLOWEST + self.eta * (1 + math.cos(math.pi * step / self.T)) / 2
-            place = self._learn(pool, schema, images.data, labels, step)
-            question = self._question(pool, place, schema, images.data, labels, step)
-            memory.add(step, question, pool.body(place), ask("features", step, question).tensor(device) / expected)
+            body = pool.body(self._learn(pool, schema, images.data, labels, step))
+            question = self._question(pool, body, schema, images.data, labels, step)
+            memory.add(step, question, body, ask("features", step, question).tensor(device) / expected)
             for asked, target in self._asked_again(memory, pool, schema, question, step):
-                residuals = clipped(asked.rows(images, labels))
+                residuals = clipped_rows(asked.rows(images, labels), 1.0)
                 loss = (class_means(residuals, labels, classes) - target).square().sum()
                 adam.move(torch.autograd.grad(loss, adam.parameters))
                 images.data.clamp_(-1, 1)
@@ -193,7 +193,7 @@ class Elixir(Method):
         return place
 
     def _question(
-        self, pool: Pool, place: int, schema: Schema, images: Tensor, labels: Tensor, step: int
+        self, pool: Pool, body: Tensor, schema: Schema, images: Tensor, labels: Tensor, step: int
     ) -> FeatureResidual:
         """Centred on the set's own class means, scaled by its own usual residual."""
         change = draw_change(self.generator("change", step), self.angle, self.scale, self.shift)
@@ -201,7 +201,7 @@ class Elixir(Method):
         bare = FeatureResidual(
             net=self._net(schema),
             shape=schema.shape,
-            weights=pool.body_weights(pool.body(place)),
+            weights=pool.body_weights(body),
             centre=blank,
             scale=1.0,
             change=change if schema.is_image else None,
@@ -264,10 +264,3 @@ class Memory:
         """Places of `count` answers up to this step."""
         places: list[int] = torch.randint(min(step + 1, len(self)), (count,), generator=generator).tolist()
         return places
-
-
-def clipped(rows: Tensor) -> Tensor:
-    """Clip the set's rows to 1 like the records'; the factor is a constant of the step."""
-    norms = rows.detach().norm(dim=1, keepdim=True)
-    result: Tensor = rows * (1 / norms.clamp_min(1e-12)).clamp(max=1.0)
-    return result

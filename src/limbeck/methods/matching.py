@@ -152,6 +152,13 @@ def class_means(rows: Tensor, labels: Tensor, classes: int) -> Tensor:
     return totals / torch.bincount(labels, minlength=classes)[:, None]
 
 
+def clipped_rows(rows: Tensor, bound: float) -> Tensor:
+    """Clip the set's own rows like the records'; the factor is a constant of the step, so no gradient passes through it."""
+    norms = rows.detach().norm(dim=1, keepdim=True)
+    clipped: Tensor = rows * (bound / norms.clamp_min(1e-12)).clamp(max=1.0)
+    return clipped
+
+
 def shared_out(total: int, sizes: Sequence[float]) -> list[int]:
     """Share `total` rows out in proportion to `sizes`, at least one to each (largest remainders).
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import (
@@ -31,7 +30,7 @@ from limbeck.methods.base import (
     expected_groups,
     group_rates,
 )
-from limbeck.methods.matching import FeatureMatching, class_means
+from limbeck.methods.matching import FeatureMatching, class_means, clipped_rows
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask
@@ -78,13 +77,7 @@ class NDPDC(FeatureMatching):
         for i in descent.steps("features"):
             features = self.features(schema, i)
             noisy_sum = ask("features", i, features).tensor(device)
-            rows = self._clipped(features.rows(descent.x, descent.labels))
+            rows = clipped_rows(features.rows(descent.x, descent.labels), self.G)
             means = class_means(rows, descent.labels, len(schema.classes))
             descent.move((noisy_sum - expected * means).square().sum())
         return descent.result()
-
-    def _clipped(self, rows: Tensor) -> Tensor:
-        """Clip the synthetic features like the real ones; the factor is a constant of the step."""
-        norms = rows.detach().norm(dim=1, keepdim=True)
-        clipped: Tensor = rows * (self.G / norms.clamp_min(1e-12)).clamp(max=1.0)
-        return clipped

@@ -41,6 +41,16 @@ def clip_rows(rows: Tensor, clip: float) -> Tensor:
     return clipped
 
 
+def outer_sums(vectors: Tensor, row: Tensor, count: int, clip: float) -> Tensor:
+    """Sums of the clipped outer products of vectors with themselves, as one matrix product for each of `count` rows.
+
+    Guarantee: |z z^T| in Frobenius norm is |z|^2, so clipping z to sqrt(clip) clips the outer product to `clip`.
+    """
+    vectors = (vectors if math.isinf(clip) else clip_rows(vectors, math.sqrt(clip))).double()
+    parts = [vectors[row == index] for index in range(count)]
+    return torch.stack([(part.T @ part).flatten() for part in parts])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Map:
     """A function of one record (and its label) to a vector."""
@@ -111,14 +121,8 @@ class SecondMoment(Map):
         return torch.einsum("bi,bj->bij", centred, centred).flatten(1)
 
     def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
-        """One matrix product per row instead of an outer product per record.
-
-        Guarantee: |z z^T| in Frobenius norm is |z|^2, so clipping z to sqrt(clip) clips the outer product to `clip`.
-        """
-        centred = self._centred(x)
-        centred = (centred if math.isinf(clip) else clip_rows(centred, math.sqrt(clip))).double()
-        parts = [centred[row == index] for index in range(count)]
-        return torch.stack([(part.T @ part).flatten() for part in parts])
+        """One matrix product per row instead of an outer product per record. Guarantee: that of `outer_sums`."""
+        return outer_sums(self._centred(x), row, count, clip)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 from limbeck.errors import BadInput
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.warp import warp
-from limbeck.vault.maps import Map, clip_rows
+from limbeck.vault.maps import Map, outer_sums
 
 FORMS = ("vector", "length", "outer")
 
@@ -55,15 +55,10 @@ class Residual(Map):
         return vectors if self.form == "vector" else torch.einsum("bi,bj->bij", vectors, vectors).flatten(1)
 
     def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
-        """Outer products as one matrix product per row.
-
-        Guarantee: |z z^T| in Frobenius norm is |z|^2, so clipping z to sqrt(clip) clips the outer product to `clip`.
-        """
+        """Outer products without a row for every record. Guarantee: that of `outer_sums`, or of every map."""
         if self.form != "outer":
             return super().clipped_sum(x, row, y, count, clip)
-        vectors = clip_rows(self._vectors(x, y), clip**0.5).double()
-        parts = [vectors[row == index] for index in range(count)]
-        return torch.stack([(part.T @ part).flatten() for part in parts])
+        return outer_sums(self._vectors(x, y), row, count, clip)
 
     def parameters(self) -> dict[str, Any]:
         return {"centre": _hash(self.centre), "scale": self.scale, "basis": _hash(self.basis), "form": self.form}
