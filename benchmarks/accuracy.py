@@ -83,7 +83,11 @@ def limbeck(*words: str) -> dict[str, Any]:
 
 
 def measure(name: str, release: Path | None, preset: str) -> dict[str, Any]:
-    row = ROWS[name]
+    return score(name, ROWS[name], release, preset)
+
+
+def score(name: str, row: Row, release: Path | None, preset: str) -> dict[str, Any]:
+    """Make a row's release, unless there is one, and score it."""
     evaluate = ("--test", row.data, *row.evaluate, *(("--preset", preset) if row.evaluate else ()))
     with tempfile.TemporaryDirectory() as scratch:
         made: dict[str, Any] = {}

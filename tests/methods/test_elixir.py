@@ -23,6 +23,7 @@ from limbeck.nets.training import Course
 from limbeck.nets.warp import BACKGROUND, draw_change, warp
 from limbeck.release import read_release
 from limbeck.schema import Schema
+from limbeck.vault.api import FeatureResidual
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 
@@ -148,10 +149,45 @@ def test_broken_off_and_resumed_ends_in_the_same_set(owner: type, name: str, cal
     assert_paid_once(ledger)
 
 
+def questions_of(settings: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[FeatureResidual]:
+    """What a run with these settings asks by its networks."""
+    asked: list[FeatureResidual] = []
+    answer = LocalVault.ask
+
+    def listen(vault: LocalVault, grant: Any, label: str, index: int, mapping: Any) -> Any:
+        asked.extend([mapping] if isinstance(mapping, FeatureResidual) else [])
+        return answer(vault, grant, label, index, mapping)
+
+    monkeypatch.setattr(LocalVault, "ask", listen)
+    make("elixir", {**SETTINGS, **settings}, folder / "run", folder / "ledger.sqlite")
+    return asked
+
+
+def test_networks_without_a_life_ask_untrained_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise AssertionError("a random network must not learn")
+
+    monkeypatch.setattr(Pool, "learn", fail)
+    asked = questions_of({"life": 0}, tmp_path, monkeypatch)
+    kernels = [next(iter(question.weights.values())) for question in asked]
+    assert len(kernels) == 6 and len({tuple(kernel.flatten().tolist()) for kernel in kernels}) == 6
+
+
+def test_news_is_what_differs_from_the_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    news = questions_of({}, tmp_path, monkeypatch)
+    assert all(question.centre.abs().sum() > 0 for question in news)
+    monkeypatch.undo()
+    (tmp_path / "whole").mkdir()
+    features = questions_of({"news": False}, tmp_path / "whole", monkeypatch)
+    assert all(question.centre.abs().sum() == 0 for question in features)
+    assert features[0].scale > news[0].scale  # a feature is longer than what is new about it
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         {"T": -1},
+        {"life": -1},
         {"first": 0.0},
         {"first": 1.0, "T": 5},
         {"L": 0},

@@ -59,7 +59,9 @@ class Elixir(Method):
     L          mean sample per class of one answer
     sigma      noise std / clip, as if everything were one answer over all records
     networks, life, epochs
-               of the pool; a network is renewed after `life` epochs and learns for `epochs` between two answers
+               of the pool; a network is renewed after `life` epochs and learns for `epochs` between two answers; life=0
+               asks with random networks, each once
+    news       ask how records differ from the set; false asks for features as they are (to compare)
     replay     earlier answers matched with each new one; memory: how many are kept for that
     eta        step size of Adam, falling; average: how slowly the running mean of the set forgets
     width      of the networks
@@ -79,6 +81,7 @@ class Elixir(Method):
     networks: int = 20
     life: int = 60
     epochs: int = 2
+    news: bool = True
     replay: int = 1
     memory: int = 300
     eta: float = 0.02
@@ -91,7 +94,7 @@ class Elixir(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_group(self.L, self.sigma)
-        for name in ("networks", "life", "epochs", "memory", "width"):
+        for name in ("networks", "epochs", "memory", "width"):
             if getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
         if self.T is not None and self.T < 0:
@@ -100,7 +103,7 @@ class Elixir(Method):
             raise BadSettings(f"first must lie in (0, 1], got first={self.first}.")
         if self.first == 1 and self.T:
             raise BadSettings(f"first=1 leaves nothing for T={self.T} answers; choose T=0 or a smaller share.")
-        for name in ("replay", "angle", "scale", "shift"):
+        for name in ("life", "replay", "angle", "scale", "shift"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise BadSettings(f"{name} must not be negative, got {name}={getattr(self, name)}.")
         if not 0 < self.eta < math.inf or not 0 <= self.average < 1:
@@ -195,7 +198,7 @@ class Elixir(Method):
     def _question(
         self, pool: Pool, body: Tensor, schema: Schema, images: Tensor, labels: Tensor, step: int
     ) -> FeatureResidual:
-        """Centred on the set's own class means, scaled by its own usual residual."""
+        """Centred on the set's own class means, scaled by its own usual residual (or neither, if not `news`)."""
         change = draw_change(self.generator("change", step), self.angle, self.scale, self.shift)
         blank = torch.zeros(len(schema.classes), pool.features, device=images.device)
         bare = FeatureResidual(
@@ -208,7 +211,7 @@ class Elixir(Method):
         )
         with torch.no_grad():
             features = bare.embed(images)
-            centre = class_means(features, labels, len(schema.classes))
+            centre = class_means(features, labels, len(schema.classes)) if self.news else blank
             usual = float((features - centre[labels]).norm(dim=1).median())
         return dataclasses.replace(bare, centre=centre, scale=max(usual, 1e-3))
 
