@@ -1,6 +1,6 @@
 """Sets of several methods side by side, each method's first pictures of every class in a column of its own:
 
-    python -m benchmarks.pictures docs/images/side-by-side-mnist.png Elixir=RELEASE NDPDC=RELEASE ...
+python -m benchmarks.pictures docs/images/side-by-side-mnist.png Elixir=RELEASE NDPDC=RELEASE ...
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 
 SETTINGS: dict[str, Any] = {
-    "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "sigma": 1.0,
+    "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "cuts": 1, "sigma": 1.0,
 }  # fmt: skip
 IMAGES = Schema(name="images", shape=(3, 12, 10), classes=("a", "b"), records=1000, class_sizes=(500, 500))
 
@@ -173,6 +173,25 @@ def test_networks_without_a_life_ask_untrained_and_once(tmp_path: Path, monkeypa
     assert len(kernels) == 6 and len({tuple(kernel.flatten().tolist()) for kernel in kernels}) == 6
 
 
+def test_cells_divide_a_class_and_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = questions_of({"cuts": 2}, tmp_path, monkeypatch)[0]
+    x = torch.rand(50, *asked.shape, generator=torch.Generator().manual_seed(3)) * 2 - 1
+    y = torch.arange(50) % len(asked.centre)
+    whole, cells = dataclasses.replace(asked, cuts=None).rows(x, y), asked.rows(x, y).view(50, 4, -1)
+    assert torch.equal(cells.sum(1), whole)  # a record is in one cell, as it is, so its norm and its clip are the same
+    assert torch.equal((cells != 0).any(2).sum(1), torch.ones(50, dtype=torch.long))
+    assert asked.cuts is not None
+    above = (whole @ asked.cuts.T > 0).long()
+    assert torch.equal((cells != 0).any(2).long().argmax(1), above[:, 0] + 2 * above[:, 1])
+    assert len(above.unique(dim=0)) == 4
+
+
+def test_cells_become_finer_with_epsilon() -> None:
+    cuts = [Elixir().resolved(IMAGES, epsilon).cuts for epsilon in (0.2, 1.0, 10.0)]
+    assert cuts == sorted(cuts, key=lambda value: value or 0) and cuts[0] == 0 and cuts[2] == 2
+    assert Elixir(cuts=5).resolved(IMAGES, 0.2).cuts == 5
+
+
 def test_news_is_what_differs_from_the_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     news = questions_of({}, tmp_path, monkeypatch)
     assert all(question.centre.abs().sum() > 0 for question in news)
@@ -188,6 +207,8 @@ def test_news_is_what_differs_from_the_set(tmp_path: Path, monkeypatch: pytest.M
     [
         {"T": -1},
         {"life": -1},
+        {"cuts": -1},
+        {"cuts": 7},
         {"first": 0.0},
         {"first": 1.0, "T": 5},
         {"L": 0},

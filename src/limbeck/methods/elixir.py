@@ -6,7 +6,8 @@ No paper's. It joins what worked best in all of them:
    are trained on the set as it stands, each to an age of its own, so that they look at what a model of this set would look
    at. Training them reads the set alone and is free.
 3. **News only.** An answer is the class sum of features minus the set's own class mean, clipped at the set's own usual
-   residual (both public): a record spends its whole clip on how it differs from the set.
+   residual (both public): a record spends its whole clip on how it differs from the set. Where noise allows, classes are cut
+   in cells by planes through that mean, drawn along the set's own spread: an answer then tells about variety, too.
 4. **Answer once, match for ever.** Every answer is kept and matched again; the set is the running mean of the descent.
 
 All answers are Poisson-sampled or full Gaussian sums, priced like any other; nothing else touches a record. Settings were
@@ -47,6 +48,9 @@ from limbeck.schema import Schema
 from limbeck.vault.api import Ask, FeatureResidual
 
 MANY = 1000  # records per class, from which on answers of networks are worth their noise
+# From this epsilon on: so many cuts, each of which doubles the cells that share the noise, and so large a sample.
+FINENESS = ((3.0, 2, 400), (0.7, 2, 200), (0.0, 0, 200))
+MOST_CUTS = 6
 SLOWEST = 1e-4  # the step size that the descent ends with
 
 
@@ -62,6 +66,7 @@ class Elixir(Method):
                of the pool; a network is renewed after `life` epochs and learns for `epochs` between two answers; life=0
                asks with random networks, each once
     news       ask how records differ from the set; false asks for features as they are (to compare)
+    cuts       planes that cut every class, so that an answer has a sum for each of 2 ** cuts cells
     replay     earlier answers matched with each new one; memory: how many are kept for that
     eta        step size of Adam, falling; average: how slowly the running mean of the set forgets
     width      of the networks
@@ -76,12 +81,13 @@ class Elixir(Method):
 
     T: int | None = None
     first: float | None = None
-    L: int = 200
+    L: int | None = None
     sigma: float | None = None
     networks: int = 20
     life: int = 60
     epochs: int = 2
     news: bool = True
+    cuts: int | None = None
     replay: int = 1
     memory: int = 300
     eta: float = 0.02
@@ -93,7 +99,7 @@ class Elixir(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_group(self.L, self.sigma)
+        check_group(1 if self.L is None else self.L, self.sigma)
         for name in ("networks", "epochs", "memory", "width"):
             if getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
@@ -103,6 +109,8 @@ class Elixir(Method):
             raise BadSettings(f"first must lie in (0, 1], got first={self.first}.")
         if self.first == 1 and self.T:
             raise BadSettings(f"first=1 leaves nothing for T={self.T} answers; choose T=0 or a smaller share.")
+        if self.cuts is not None and not 0 <= self.cuts <= MOST_CUTS:
+            raise BadSettings(f"cuts must lie in 0 ... {MOST_CUTS}, got cuts={self.cuts}.")
         for name in ("life", "replay", "angle", "scale", "shift"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise BadSettings(f"{name} must not be negative, got {name}={getattr(self, name)}.")
@@ -117,11 +125,13 @@ class Elixir(Method):
 
     def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
         """Rows of a table are best as the first set leaves them, and so are images of small classes, whose features drown in
-        the noise: everything is spent on that."""
+        the noise: everything is spent on that. The larger epsilon, the finer the answers may be."""
         many = schema.records >= MANY * len(schema.classes)
         answers = (1000 if schema.is_image and many else 0) if self.T is None else self.T
         share = (0.25 if answers else 1.0) if self.first is None else self.first
-        return dataclasses.replace(self, T=answers, first=share)
+        cuts, sample = next(fine for least, *fine in FINENESS if (epsilon or 1.0) >= least)
+        cuts = cuts if self.cuts is None else self.cuts
+        return dataclasses.replace(self, T=answers, first=share, cuts=cuts, L=self.L or sample)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -131,7 +141,7 @@ class Elixir(Method):
         return NetSpec(kind="convnet" if schema.is_image else "mlp", width=self.width)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
-        assert self.T is not None and self.first is not None
+        assert self.T is not None and self.first is not None and self.L is not None
         first = first_queries(noise_multiplier / math.sqrt(self.first))
         counts = count_queries(schema, noise_multiplier)
         if not self.T:
@@ -149,6 +159,7 @@ class Elixir(Method):
         return (*first, features, *counts)
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        assert self.L is not None
         sizes = class_sizes(schema, ask)
         expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
@@ -162,11 +173,11 @@ class Elixir(Method):
     def _matched(
         self, images: nn.Parameter, labels: Tensor, expected: Tensor, schema: Schema, ask: Ask, logbook: Logbook
     ) -> Tensor:
-        assert self.T is not None
+        assert self.T is not None and self.cuts is not None
         classes, device = len(schema.classes), images.device
         mean, adam = images.detach().clone(), Adam([images], self.eta, betas=(0.9, 0.99))
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
-        memory = Memory(self.memory, pool, classes, device)
+        memory = Memory(self.memory, pool, classes, self.cuts, device)
         state = adam.state | pool.state | memory.state | {"mean": mean}
         for step in logbook.steps(self.T, state, "features"):
             adam.eta = SLOWEST + self.eta * (1 + math.cos(math.pi * step / self.T)) / 2
@@ -212,8 +223,15 @@ class Elixir(Method):
         with torch.no_grad():
             features = bare.embed(images)
             centre = class_means(features, labels, len(schema.classes)) if self.news else blank
-            usual = float((features - centre[labels]).norm(dim=1).median())
-        return dataclasses.replace(bare, centre=centre, scale=max(usual, 1e-3))
+            residuals = features - centre[labels]
+            usual = float(residuals.norm(dim=1).median())
+        return dataclasses.replace(bare, centre=centre, scale=max(usual, 1e-3), cuts=self._planes(residuals, step))
+
+    def _planes(self, residuals: Tensor, step: int) -> Tensor | None:
+        """Random mixtures of the set's own residuals: where it spreads more, planes are more likely to cut across."""
+        assert self.cuts is not None
+        mixture = torch.randn(self.cuts, len(residuals), generator=self.generator("planes", step))
+        return mixture.to(residuals.device) @ residuals if self.cuts else None
 
     def _asked_again(
         self, memory: Memory, pool: Pool, schema: Schema, newest: FeatureResidual, step: int
@@ -229,6 +247,7 @@ class Elixir(Method):
                     centre=memory.centres[place],
                     scale=float(memory.scales[place]),
                     change=change,
+                    cuts=memory.cuts[place] if self.cuts else None,
                 ),
                 memory.targets[place],
             )
@@ -237,10 +256,11 @@ class Elixir(Method):
 class Memory:
     """The last answers and what they were asked with, as tensors that a checkpoint can hold."""
 
-    def __init__(self, size: int, pool: Pool, classes: int, device: torch.device) -> None:
+    def __init__(self, size: int, pool: Pool, classes: int, cuts: int, device: torch.device) -> None:
         self.bodies = torch.zeros(size, pool.body_numbers, device=device)
         self.centres = torch.zeros(size, classes, pool.features, device=device)
-        self.targets = torch.zeros(size, classes, pool.features, device=device)
+        self.cuts = torch.zeros(size, cuts, pool.features, device=device)
+        self.targets = torch.zeros(size, classes, pool.features << cuts, device=device)
         self.scales = torch.zeros(size, dtype=torch.float64)
         self.changes = torch.zeros(size, 6, dtype=torch.float64)
 
@@ -252,6 +272,7 @@ class Memory:
         return {
             "memory.bodies": self.bodies,
             "memory.centres": self.centres,
+            "memory.cuts": self.cuts,
             "memory.targets": self.targets,
             "memory.scales": self.scales,
             "memory.changes": self.changes,
@@ -261,6 +282,8 @@ class Memory:
         place = step % len(self)
         self.bodies[place], self.centres[place], self.targets[place] = body, question.centre, target
         self.scales[place] = question.scale
+        if question.cuts is not None:
+            self.cuts[place] = question.cuts
         self.changes[place] = torch.tensor(question.change or (0.0,) * 6)
 
     def draw(self, count: int, step: int, generator: torch.Generator) -> list[int]:

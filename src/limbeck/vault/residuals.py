@@ -70,6 +70,8 @@ class FeatureResidual(Map):
 
     weights  of the body of the network, as a method trained it on its set
     change   the six numbers of an affine map, or none
+    cuts     (cuts, features) or none: normals of planes through the centre. They divide a class into 2 ** cuts cells, and a
+             row then has room for every cell, of which the record fills its own; its norm stays what it was.
     """
 
     kind: ClassVar[str] = "feature_residual"
@@ -80,6 +82,7 @@ class FeatureResidual(Map):
     centre: Tensor
     scale: float
     change: tuple[float, ...] | None = None
+    cuts: Tensor | None = None
 
     @functools.cached_property
     def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
@@ -92,12 +95,18 @@ class FeatureResidual(Map):
         return self._embeddings[x.device](x if self.change is None else warp(x, self.change))
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
-        return (self.embed(x) - self.centre.to(x.device)[y]) / self.scale
+        residuals = (self.embed(x) - self.centre.to(x.device)[y]) / self.scale
+        if self.cuts is None:
+            return residuals
+        above = (residuals.detach() @ self.cuts.to(x.device).T > 0).long()
+        cell = (above << torch.arange(len(self.cuts), device=x.device)).sum(1)
+        own = torch.nn.functional.one_hot(cell, 2 ** len(self.cuts)).to(residuals.dtype)
+        return torch.einsum("bc,bf->bcf", own, residuals).flatten(1)
 
     def parameters(self) -> dict[str, Any]:
         hashes = {name: _hash(value) for name, value in self.weights.items()}
         plain = {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "centre": _hash(self.centre)}
-        return plain | {"scale": self.scale, "change": self.change}
+        return plain | {"scale": self.scale, "change": self.change, "cuts": _hash(self.cuts)}
 
 
 def _hash(tensor: Tensor | None) -> str | None:
