@@ -62,7 +62,7 @@ class ReleaseWriter:
         from limbeck.report.card import data_card
         from limbeck.report.page import Report, render
         from limbeck.report.pictures import release_grid, save_png
-        from limbeck.report.strips import class_strips
+        from limbeck.report.strips import class_strips, way_strips
 
         (folder / "data").mkdir(exist_ok=True)
         write_npz(folder / "set.npz", result.x, result.y)
@@ -76,11 +76,16 @@ class ReleaseWriter:
         made_by = None if result.generator is None else result.generator.spec
         write_atomic(folder / "README.md", data_card(shown, self.schema, counts, made_by).encode())
         strips = class_strips(result.x, result.y, self.schema) if self.schema.is_image else ()
-        grid = None if strips else (folder / "grid.png").read_bytes()
-        page = render(
-            Report(certificate=shown, schema=self.schema, grid=grid, strips=strips, generator=made_by is not None)
+        kept = result.snapshots if self.schema.is_image else None
+        report = Report(
+            certificate=shown,
+            schema=self.schema,
+            grid=None if strips else (folder / "grid.png").read_bytes(),
+            strips=strips,
+            way=() if kept is None else way_strips(kept, np.asarray(result.snapshots_after), result.y, self.schema),
+            generator=made_by is not None,
         )
-        write_atomic(folder / "report.html", page.encode())
+        write_atomic(folder / "report.html", render(report).encode())
 
     def _write_model(self, folder: Path, result: TrainedModel, shown: dict[str, Any]) -> None:
         from limbeck.report.model_card import model_card

@@ -18,8 +18,9 @@ from limbeck.report.charts import Point, Segment, _ticks, bar, curve, score_bar
 from limbeck.report.closeness import closeness_view
 from limbeck.report.convergence import curve_view
 from limbeck.report.loading import model_snippets, parquet_sentence, scaling_sentence, set_snippets
+from limbeck.report.page import Report, render
 from limbeck.report.scores import is_benchmark, public_part, read_json, require_fit, require_public, score_table
-from limbeck.report.strips import MOST_CLASSES, class_strips
+from limbeck.report.strips import MOST_CLASSES, class_strips, strip, way_strips
 from limbeck.report.wording import guess_share, in_one_sentence, questions
 from limbeck.schema import Schema
 from limbeck.vault.ledger import Account, Booking
@@ -219,3 +220,15 @@ def test_the_one_sentence_never_says_less_than_the_bound(
         assert guess_share(nothing) == 1.0 and "Nothing is promised" in in_one_sentence(nothing)[1]
         assert questions(nothing) == []
     assert len(questions(certificate)) == 6
+
+
+def test_the_way_shows_the_first_picture_of_each_class(certificate: dict[str, Any], gray: Schema) -> None:
+    classes = len(gray.classes)
+    sets = np.random.default_rng(0).uniform(-1, 1, (20, 2 * classes, *gray.shape)).astype(np.float32)
+    labels = np.arange(classes).repeat(2)
+    way = way_strips(sets, np.arange(1, 21) * 5, labels, gray)
+    assert len(way) == 8 and [answers for answers, _ in way][::7] == [5, 100]
+    assert way[-1][1].png == strip(sets[-1][::2], gray).png and way[0][1].count == classes
+    page = render(Report(certificate=certificate, schema=gray, strips=class_strips(sets[-1], labels, gray), way=way))
+    assert page.count(f"The first picture of {classes} classes after") == 8
+    assert way_strips(sets[:0], np.arange(0), labels, gray) == ()

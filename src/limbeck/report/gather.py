@@ -14,13 +14,13 @@ from limbeck.data import DataSource
 from limbeck.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
 from limbeck.generator import has_generator
-from limbeck.release import Release, read_release
+from limbeck.release import SNAPSHOTS, Release, read_release
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
 from limbeck.report.page import Report
 from limbeck.report.pictures import png_bytes, table_grid
 from limbeck.report.scores import is_benchmark, public_part, read_json, require_fit, require_public
-from limbeck.report.strips import Strip, class_strips, columns, shown_classes, strip
+from limbeck.report.strips import Strip, class_strips, columns, shown_classes, strip, way_strips
 from limbeck.schema import Schema
 from limbeck.vault.ledger import Account, Ledger, default_path
 
@@ -174,6 +174,11 @@ def _with_pictures(report: Report, release: Release, sources: Sources) -> Report
     if not release.schema.is_image:
         return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release))
     strips = class_strips(release.x, release.y, release.schema)
+    if (sources.run / SNAPSHOTS).exists():
+        from limbeck.evaluate.curve import read_snapshots
+
+        way = way_strips(*read_snapshots(sources.run, release), release.y, release.schema)
+        report = dataclasses.replace(report, way=way)
     real, nearest = _real_pictures(sources.real, release)
     return dataclasses.replace(report, strips=strips, real=real, nearest=nearest)
 

@@ -40,6 +40,7 @@ class Report:
     edition: str = RELEASE
     grid: bytes | None = None
     strips: Sequence[Strip | None] = ()
+    way: Sequence[tuple[int, Strip]] = ()
     evaluations: Sequence[Mapping[str, Any]] = ()
     curve: Mapping[str, Any] | None = None
     budget: BudgetView | None = None
@@ -85,6 +86,8 @@ def render(report: Report) -> str:
         "real_grid": views.source(report.real_grid),
         "grid_words": views.grid_words(schema),
         "classes": views.classes(schema, report.strips, report.nearest, report.real),
+        "way": report.way,
+        "schema_classes": len(schema.classes),
         "brief_names": views.brief_names(schema),
         "classes_left": max(len(schema.classes) - MOST_CLASSES, 0) if report.strips else 0,
         "tables": [views.scores(score_table(each)) for each in report.evaluations if each.get("accuracy")],
