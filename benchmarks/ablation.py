@@ -26,6 +26,7 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "poor-start": ("a hundredth of the budget for the first set", (ANSWERS, "first=0.01")),
     "random-networks": ("random networks, each asked once", (ANSWERS, "life=0")),
     "no-news": ("features as they are, not news", (ANSWERS, "news=false")),
+    "no-cells": ("classes as a whole, not cut in cells", (ANSWERS, "cuts=0")),
     "no-replay": ("no answer is matched again", (ANSWERS, "replay=0")),
     "no-change": ("no affine change", (ANSWERS, "angle=0", "scale=0", "shift=0")),
     "no-average": ("the last set, not the running mean", (ANSWERS, "average=0")),
