@@ -6,8 +6,8 @@ No paper's. It joins what worked best in all of them:
    are trained on the set as it stands, each to an age of its own, so that they look at what a model of this set would look
    at. Training them reads the set alone and is free.
 3. **News only.** An answer is the class sum of features minus the set's own class mean, clipped at the set's own usual
-   residual (both public): a record spends its whole clip on how it differs from the set. Where noise allows, classes are cut
-   in cells by planes through that mean, drawn along the set's own spread: an answer then tells about variety, too.
+   residual (both public): a record spends its whole clip on how it differs from the set. Where answers are few, planes through
+   that mean, drawn along the set's own spread, cut classes in cells: an answer then tells about variety, too.
 4. **Answer once, match for ever.** Every answer is kept and matched again; the set is the running mean of the descent.
 
 All answers are Poisson-sampled or full Gaussian sums, priced like any other; nothing else touches a record. Settings were
@@ -48,8 +48,7 @@ from limbeck.schema import Schema
 from limbeck.vault.api import Ask, FeatureResidual
 
 MANY = 1000  # records per class, from which on answers of networks are worth their noise
-# From this epsilon on: so many cuts, each of which doubles the cells that share the noise, and so large a sample.
-FINENESS = ((3.0, 2, 400), (0.7, 2, 200), (0.0, 0, 200))
+FEW, LARGE = 500, 0.7  # below so many answers, from this epsilon on, cells pay; later they make no difference
 MOST_CUTS = 6
 SLOWEST = 1e-4  # the step size that the descent ends with
 
@@ -81,7 +80,7 @@ class Elixir(Method):
 
     T: int | None = None
     first: float | None = None
-    L: int | None = None
+    L: int = 200
     sigma: float | None = None
     networks: int = 20
     life: int = 60
@@ -99,7 +98,7 @@ class Elixir(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_group(1 if self.L is None else self.L, self.sigma)
+        check_group(self.L, self.sigma)
         for name in ("networks", "epochs", "memory", "width"):
             if getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
@@ -125,13 +124,12 @@ class Elixir(Method):
 
     def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
         """Rows of a table are best as the first set leaves them, and so are images of small classes, whose features drown in
-        the noise: everything is spent on that. The larger epsilon, the finer the answers may be."""
+        the noise: everything is spent on that."""
         many = schema.records >= MANY * len(schema.classes)
         answers = (1000 if schema.is_image and many else 0) if self.T is None else self.T
         share = (0.25 if answers else 1.0) if self.first is None else self.first
-        cuts, sample = next(fine for least, *fine in FINENESS if (epsilon or 1.0) >= least)
-        cuts = cuts if self.cuts is None else self.cuts
-        return dataclasses.replace(self, T=answers, first=share, cuts=cuts, L=self.L or sample)
+        cuts = (2 if answers < FEW and (epsilon or 1.0) >= LARGE else 0) if self.cuts is None else self.cuts
+        return dataclasses.replace(self, T=answers, first=share, cuts=cuts)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -141,7 +139,7 @@ class Elixir(Method):
         return NetSpec(kind="convnet" if schema.is_image else "mlp", width=self.width)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
-        assert self.T is not None and self.first is not None and self.L is not None
+        assert self.T is not None and self.first is not None
         first = first_queries(noise_multiplier / math.sqrt(self.first))
         counts = count_queries(schema, noise_multiplier)
         if not self.T:
@@ -159,7 +157,6 @@ class Elixir(Method):
         return (*first, features, *counts)
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        assert self.L is not None
         sizes = class_sizes(schema, ask)
         expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
@@ -173,11 +170,11 @@ class Elixir(Method):
     def _matched(
         self, images: nn.Parameter, labels: Tensor, expected: Tensor, schema: Schema, ask: Ask, logbook: Logbook
     ) -> Tensor:
-        assert self.T is not None and self.cuts is not None
+        assert self.T is not None
         classes, device = len(schema.classes), images.device
         mean, adam = images.detach().clone(), Adam([images], self.eta, betas=(0.9, 0.99))
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
-        memory = Memory(self.memory, pool, classes, self.cuts, device)
+        memory = Memory(self.memory, pool, classes, self.cuts or 0, device)
         state = adam.state | pool.state | memory.state | {"mean": mean}
         for step in logbook.steps(self.T, state, "features"):
             adam.eta = SLOWEST + self.eta * (1 + math.cos(math.pi * step / self.T)) / 2
@@ -229,9 +226,10 @@ class Elixir(Method):
 
     def _planes(self, residuals: Tensor, step: int) -> Tensor | None:
         """Random mixtures of the set's own residuals: where it spreads more, planes are more likely to cut across."""
-        assert self.cuts is not None
+        if not self.cuts:
+            return None
         mixture = torch.randn(self.cuts, len(residuals), generator=self.generator("planes", step))
-        return mixture.to(residuals.device) @ residuals if self.cuts else None
+        return mixture.to(residuals.device) @ residuals
 
     def _asked_again(
         self, memory: Memory, pool: Pool, schema: Schema, newest: FeatureResidual, step: int
