@@ -270,10 +270,10 @@ class Memory:
         return {
             "memory.bodies": self.bodies,
             "memory.centres": self.centres,
-            "memory.cuts": self.cuts,
             "memory.targets": self.targets,
             "memory.scales": self.scales,
             "memory.changes": self.changes,
+            **({"memory.cuts": self.cuts} if self.cuts.numel() else {}),
         }
 
     def add(self, step: int, question: FeatureResidual, body: Tensor, target: Tensor) -> None:
