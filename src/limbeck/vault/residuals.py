@@ -106,7 +106,8 @@ class FeatureResidual(Map):
     def parameters(self) -> dict[str, Any]:
         hashes = {name: _hash(value) for name, value in self.weights.items()}
         plain = {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "centre": _hash(self.centre)}
-        return plain | {"scale": self.scale, "change": self.change, "cuts": _hash(self.cuts)}
+        cuts = {} if self.cuts is None else {"cuts": _hash(self.cuts)}
+        return plain | {"scale": self.scale, "change": self.change, **cuts}
 
 
 def _hash(tensor: Tensor | None) -> str | None:
