@@ -19,6 +19,7 @@ from limbeck.condense import make_plan
 from limbeck.errors import BadInput, BadSettings, BudgetRefused, RunConflict
 from limbeck.generator import load_generator
 from limbeck.methods import method_named
+from limbeck.methods.datalens import smoothed
 from limbeck.progress import Silent
 from limbeck.queries import TeacherVote
 from limbeck.release import read_release
@@ -33,6 +34,11 @@ MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records
 TINY: dict[str, Any] = {
     "teachers": 30, "T": 4, "batch": 6, "teacher_batch": 4, "first_steps": 2, "first": 2, "second": 3, "hidden": 8, "width": 4,
     "latent": 3, "per_class": 3,
+}  # fmt: skip
+PAPERS: dict[str, Any] = {
+    "teachers": 4000, "T": 149, "batch": 15, "teacher_batch": 15, "teacher_steps": 2, "first_steps": 10, "teacher_eta": 1e-3,
+    "teacher_decay": 0.0, "first": 11, "hidden": 256, "latent": 50, "width": 128, "k": 200, "beta": 0.7, "gamma": 1.0, "fit": 1,
+    "smooth": 0.0,
 }  # fmt: skip
 SMALL = {
     "datalens": {**TINY, "sigma": 60.0, "k": 20, "beta": 0.2, "snapshots": 2},
@@ -63,7 +69,7 @@ def test_149_steps_for_epsilon_one_and_86_by_the_papers_route() -> None:
 
 
 def test_the_noise_follows_from_epsilon() -> None:
-    plan = make_plan(MNIST, method_named("datalens", {}), 1.0, 1e-5)
+    plan = make_plan(MNIST, method_named("datalens", PAPERS), 1.0, 1e-5)
     (query,) = plan.queries
     assert isinstance(query, TeacherVote) and (query.teachers, query.count) == (4000, 149)
     assert query.clip == pytest.approx(2 * math.sqrt(200 * 15))
@@ -81,7 +87,7 @@ def test_the_noise_follows_from_epsilon() -> None:
     ],
 )
 def test_every_form_states_its_sensitivity(settings: dict[str, Any], clip: float) -> None:
-    assert vote_of("datalens", **settings).clip == pytest.approx(clip)
+    assert vote_of("datalens", **{**PAPERS, **settings}).clip == pytest.approx(clip)
 
 
 def test_baselines_state_theirs() -> None:
@@ -111,6 +117,9 @@ def test_a_run_ends_in_a_set_and_a_generator(tmp_path: Path, name: str) -> None:
         {"stochastic": False},
         {"threshold": False, "fit": 2},
         {"first": 0},
+        {"first": 0, "hidden": 0},
+        {"teacher_decay": 1.0},
+        {"smooth": 0.0},
         {"aggregate": "d2pfed", "levels": 4},
         {"aggregate": "fetchsgd", "rows": 3, "columns": 30},
     ],
@@ -210,7 +219,7 @@ def test_it_learns_where_the_classes_are() -> None:
     schema = Schema(name="flat", shape=(4,), classes=("low", "high"), records=900, low=0, high=1, augmentation=())
     settings = {
         "teachers": 60, "T": 40, "batch": 8, "teacher_batch": 8, "hidden": 8, "width": 4, "latent": 2, "k": 4, "beta": 0.3,
-        "eta": 0.01, "teacher_eta": 0.01,
+        "eta": 0.01, "teacher_eta": 0.01, "fit": 3,
     }  # fmt: skip
     fitted = Condenser(method="datalens", epsilon=8.0, per_class=15, settings=settings).fit(x, y, schema=schema)
     assert fitted.X_[fitted.y_ == 0].mean() < -0.2 < 0.2 < fitted.X_[fitted.y_ == 1].mean()
@@ -235,18 +244,20 @@ def test_what_does_not_fit_the_data_is_refused(settings: dict[str, Any], sentenc
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        *[
-            ("datalens", {key: 0})
-            for key in ("teachers", "T", "batch", "teacher_steps", "second", "hidden", "latent", "width")
-        ],
+        *[("datalens", {key: 0}) for key in ("teachers", "T", "batch", "teacher_steps", "second", "latent", "width")],
         *[
             ("datalens", {key: 0})
             for key in ("k", "fit", "rows", "c", "gamma", "eta", "teacher_eta", "sigma", "levels")
         ],
         ("datalens", {"first": -1}),
+        ("datalens", {"hidden": -1}),
+        ("datalens", {"first": 2, "hidden": 0}),
+        ("pategan", {"hidden": 0}),
+        ("datalens", {"teacher_decay": -1.0}),
+        ("datalens", {"smooth": -0.5}),
         ("datalens", {"beta": -0.1}),
         ("datalens", {"aggregate": "mean"}),
-        ("datalens", {"snapshots": 150}),
+        ("datalens", {"snapshots": 21}),
         ("gpate", {"kept": 0}),
         ("gpate", {"bins": 1}),
         ("gpate", {"confident": 1.5}),
@@ -271,3 +282,54 @@ def test_a_threshold_keeps_what_many_agree_on() -> None:
     assert method._direction(noisy).tolist() == [[1.0, -1.0, 0.0, 0.0]]
     free = method_named("datalens", {"teachers": 10, "threshold": False})
     assert torch.allclose(free._direction(noisy), noisy / 10)
+
+
+def test_smoothing_keeps_what_is_flat_and_averages_noise() -> None:
+    flat = smoothed(torch.full((2, 3, 12, 12), 5.0), 0.8)
+    assert torch.allclose(flat[:, :, 3:-3, 3:-3], torch.tensor(5.0)) and (flat[:, :, 0, 0] < 5).all()
+    noise = smoothed(torch.randn(4, 1, 40, 40, generator=torch.Generator().manual_seed(0)), 0.8)
+    assert noise.std() == pytest.approx(1 / math.sqrt(4 * math.pi) / 0.8, rel=0.1)
+
+
+def test_templates_with_decay_vote_towards_the_mean_of_their_class() -> None:
+    """Where a pixel of the image lies below that of the class the vote is up, and it turns once the image has gone too far."""
+    from limbeck.data.records import Records
+    from limbeck.vault.api import Discriminator, EnsembleSpec, SignVote
+    from limbeck.vault.desk import vote_sum
+    from limbeck.vault.noise import Randomness
+    from limbeck.vault.partition import partition
+
+    schema = Schema(name="flat", shape=(6,), classes=("a", "b"), records=400, low=0, high=1, augmentation=())
+    y = (np.arange(400) % 2).astype(np.int64)
+    means = np.array([[0.8, 0.8, 0.8, 0.2, 0.2, 0.2], [0.2, 0.2, 0.2, 0.8, 0.8, 0.8]])
+    x = (means[y] + np.random.default_rng(0).uniform(-0.1, 0.1, (400, 6))).astype(np.float32)
+    records = Records(x, y)
+    teacher = Discriminator(shape=(6,), classes=2, first=0, hidden=0, eta=0.03, decay=0.3)
+    spec = EnsembleSpec(teachers=40, batch=10, steps=20)
+    ensemble = Ensemble(teacher, spec, schema, torch.device("cpu"))
+    ensemble.place_records(records, partition(records, 40, b"k" * 32))
+    query = TeacherVote(label="v", map="sign_vote", clip=2 * math.sqrt(12), noise_multiplier=1.0, teachers=40, count=3)
+    for tick, (reached, sign) in enumerate([(0.0, 1), (1.0, -1), (0.3, 1)]):
+        image = reached * torch.tensor([[1.0, 1, 1, -1, -1, -1], [-1, -1, -1, 1, 1, 1]])
+        labels = torch.arange(20) % 2
+        question = SignVote(
+            teacher=teacher, ensemble=spec, fakes=image[labels], fake_labels=labels, x=image, y=torch.arange(2), k=6
+        )
+        ensemble.learn(question)
+        votes = vote_sum(ensemble, question, query, Randomness(1).stream("votes", tick)).reshape(2, 6) / 40
+        towards = sign * np.where(means > 0.5, 1, -1)
+        assert (votes * towards > 0.5).all()
+
+
+def test_a_label_that_a_teacher_lacks_teaches_it_nothing() -> None:
+    from limbeck.vault.api import Discriminator
+    from limbeck.vault.teachers import Batch
+
+    teacher = Discriminator(shape=(3,), classes=2, first=0, hidden=0)
+    weights = {name: value.requires_grad_(True) for name, value in teacher.start([1, 2]).items()}
+    real = Batch(torch.ones(2, 4, 3), torch.tensor([[0, 0, 0, 0], [0, 0, 1, 1]]), torch.ones(2, 4))
+    fake = Batch(-torch.ones(1, 4, 3), torch.tensor([[0, 1, 0, 1]]), torch.ones(1, 4))
+    loss = teacher.loss(weights, real, fake, torch.Generator()).sum()
+    (gradient,) = torch.autograd.grad(loss, [weights["template.weight"]])
+    moved = gradient.abs().amax(1) > 0  # (teachers, classes)
+    assert moved.tolist() == [[True, False], [True, True]]

@@ -41,7 +41,10 @@ def plain_logits(net: StackedDiscriminator, weights: dict[str, Tensor], x: Tenso
         x = torch.cat([x, label[:, :, None, None].expand(-1, -1, *x.shape[2:])], dim=1)
         x = F.leaky_relu(F.conv2d(x, kernel, weights[f"{name}.bias"], stride=2, padding=2), 0.2)
     x = (x.movedim(1, -1) if net.convolves else x).flatten(1)
-    template = 0 if net.convolves else (x @ weights["template.weight"]).gather(1, y[:, None])[:, 0]
+    by_class = 0 if net.convolves else x @ weights["template.weight"] + weights["template.bias"]
+    template = 0 if net.convolves else by_class.gather(1, y[:, None])[:, 0]
+    if not net.hidden:
+        return template
     for name in layers:
         both = torch.cat([weights[f"{name}.weight"], weights[f"{name}.label"]])
         x = torch.cat([x, label], dim=1) @ both + weights[f"{name}.bias"]
@@ -49,9 +52,12 @@ def plain_logits(net: StackedDiscriminator, weights: dict[str, Tensor], x: Tenso
     return x[:, 0] + template
 
 
-@pytest.mark.parametrize(("shape", "first"), [((1, 28, 28), 11), ((3, 7, 5), 4), ((1, 8, 8), 0), ((12,), 11)])
-def test_a_row_of_discriminators_is_each_of_them(shape: tuple[int, ...], first: int) -> None:
-    net = StackedDiscriminator(shape=shape, classes=4, first=first, second=6, hidden=8)
+@pytest.mark.parametrize(
+    ("shape", "first", "hidden"),
+    [((1, 28, 28), 11, 8), ((3, 7, 5), 4, 8), ((1, 8, 8), 0, 8), ((12,), 11, 8), ((1, 8, 8), 0, 0), ((12,), 0, 0)],
+)
+def test_a_row_of_discriminators_is_each_of_them(shape: tuple[int, ...], first: int, hidden: int) -> None:
+    net = StackedDiscriminator(shape=shape, classes=4, first=first, second=6, hidden=hidden)
     weights = net.start([5, 6, 7])
     x, y = torch.randn(3, 5, *shape), torch.randint(0, 4, (3, 5))
     for row in range(3):

@@ -24,10 +24,11 @@ VOTES = "votes"
 class TeacherMethod(Method):
     """teachers: how many, each with its own part of the records. T: steps. batch: records that are voted on in a step.
     teacher_batch, teacher_steps, first_steps: records of a teacher's step, its steps per step of the generator, and before
-    the first one. teacher_eta, eta: Adam's steps of teachers and generator. first, second, hidden: sizes of a teacher;
-    first=0 leaves its convolutions out, which is many times as fast. latent, width: of the generator. sigma: std of the noise
-    on every number of the votes' sum; left out, it follows from epsilon. snapshots: sets on the way that are kept for the
-    curve.
+    the first one. teacher_eta, eta: Adam's steps of teachers and generator. teacher_decay: how strongly a teacher's weights are
+    pulled to 0, which keeps its votes up with the generator. first, second, hidden: sizes of a teacher; first=0 leaves its
+    convolutions out, which is many times as fast, and hidden=0 with it all but a template for each class. latent, width: of
+    the generator. sigma: std of the noise on every number of the votes' sum; left out, it follows from epsilon. snapshots:
+    sets on the way that are kept for the curve.
     """
 
     teachers: int = 4000
@@ -37,6 +38,7 @@ class TeacherMethod(Method):
     teacher_steps: int = 2
     first_steps: int = 10
     teacher_eta: float = 1e-3
+    teacher_decay: float = 0.0
     first: int = 11
     second: int = 42
     hidden: int = 256
@@ -49,16 +51,21 @@ class TeacherMethod(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         counts = (
-            "teachers", "T", "batch", "teacher_batch", "teacher_steps", "first_steps", "second", "hidden", "latent", "width"
+            "teachers", "T", "batch", "teacher_batch", "teacher_steps", "first_steps", "second", "latent", "width"
         )  # fmt: skip
         for name in counts:
             if getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
-        if self.first < 0:
-            raise BadSettings(f"first must be at least 0, got first={self.first}.")
+        for name in ("first", "hidden"):
+            if getattr(self, name) < 0:
+                raise BadSettings(f"{name} must be at least 0, got {name}={getattr(self, name)}.")
+        if self.first and not self.hidden:
+            raise BadSettings(f"hidden=0 goes with first=0 only, got first={self.first}; choose hidden of at least 1.")
         for name in ("eta", "teacher_eta"):
             if not 0 < getattr(self, name) < math.inf:
                 raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
+        if not 0 <= self.teacher_decay < math.inf:
+            raise BadSettings(f"teacher_decay must be at least 0, got teacher_decay={self.teacher_decay}.")
         if self.sigma is not None and not 0 < self.sigma < math.inf:
             raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
         if not 0 <= self.snapshots <= self.T:
@@ -110,6 +117,7 @@ class TeacherMethod(Method):
             first=self.first,
             second=self.second,
             hidden=self.hidden,
+            decay=self.teacher_decay,
         )
 
     def generator_spec(self) -> GeneratorSpec:
@@ -130,7 +138,8 @@ class TeacherMethod(Method):
     def fakes(self, course: Course, schema: Schema, step: int) -> tuple[Tensor, Tensor]:
         """What the teachers learn from at this step."""
         count = self.teacher_batch * self.ensemble().steps_at(step)
-        labels = torch.randint(0, len(schema.classes), (count,), generator=self.generator("fake labels", step))
+        # In turn, not by chance: all teachers share them, so what chance leaves uneven would not average out.
+        labels = self.spread_labels(schema, step, count)
         latents = self.latents(step, "fakes", count)
         return course.made(latents, labels), labels
 

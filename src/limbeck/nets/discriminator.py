@@ -3,7 +3,7 @@
 Pictures: convolution 5 x 5 with stride 2 (11 filters), again (42 filters), linear (256), linear (1); leaky ReLU; the label is
 joined to the input of every layer, as constant maps to that of a convolution. Tables, and pictures without filters: linear (256),
 linear (256), linear (1), plus the record's product with a template of its class: without it such small networks hardly learn that
-their gradient should depend on the class.
+their gradient should depend on the class. Without hidden units the templates are all: a linear discriminator for each class.
 
 Constant maps need no convolution: what class c adds to a filter's map is the same for every record, so it is worked out once
 per class and looked up. That is exact, borders included, and saves ten of eleven channels in the first layer.
@@ -27,7 +27,8 @@ KERNEL, STRIDE, PADDING, SLOPE = 5, 2, 2, 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class StackedDiscriminator:
-    """first, second: filters of the two convolutions; first = 0 leaves both out. hidden: units of the linear layer(s)."""
+    """first, second: filters of the two convolutions; first = 0 leaves both out. hidden: units of the linear layer(s); 0,
+    which needs first = 0 for pictures, leaves templates only."""
 
     shape: Shape
     classes: int
@@ -50,7 +51,7 @@ class StackedDiscriminator:
             flat, layers = math.prod(self.shape), {"middle": (self.hidden, self.hidden)}
         else:
             flat, layers = self.second * math.prod(self._sides(2)), {}
-        layers = {"joint": (flat, self.hidden), **layers, "last": (self.hidden, 1)}
+        layers = {"joint": (flat, self.hidden), **layers, "last": (self.hidden, 1)} if self.hidden else {}
         shapes: dict[str, tuple[int, ...]] = {}
         if self.convolves:
             for name, channels, out in (("conv1", self.shape[0], self.first), ("conv2", self.first, self.second)):
@@ -61,7 +62,7 @@ class StackedDiscriminator:
             shapes[f"{name}.weight"], shapes[f"{name}.label"] = (before, after), (self.classes, after)
             shapes[f"{name}.bias"] = (after,)
         if not self.convolves:
-            shapes["template.weight"] = (math.prod(self.shape), self.classes)
+            shapes["template.weight"], shapes["template.bias"] = (math.prod(self.shape), self.classes), (self.classes,)
         return shapes
 
     def start(self, seeds: Sequence[int]) -> dict[str, Tensor]:
@@ -70,20 +71,23 @@ class StackedDiscriminator:
     def logits(self, weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """(networks, records) for x (networks or 1, records, *shape) and y (networks or 1, records)."""
         label = F.one_hot(y, self.classes).to(x.dtype)
-        if self.convolves:
-            x = x.movedim(2, -1)
-            for name in ("conv1", "conv2"):
-                x = F.leaky_relu(self._conv(weights, name, x, label), SLOPE)
-            layers = ["joint", "last"]
-        else:
-            layers = ["joint", "middle", "last"]
-        x = x.flatten(2)
-        template = 0.0 if self.convolves else (linear(x, weights["template.weight"]) * label).sum(2)
+        if not self.convolves:
+            x = x.flatten(2)
+            by_template = (linear(x, weights["template.weight"], weights["template.bias"]) * label).sum(2)
+            if not self.hidden:
+                return by_template
+            return by_template + self._joint(weights, ("joint", "middle", "last"), x, label)
+        x = x.movedim(2, -1)
+        for name in ("conv1", "conv2"):
+            x = F.leaky_relu(self._conv(weights, name, x, label), SLOPE)
+        return self._joint(weights, ("joint", "last"), x.flatten(2), label)
+
+    def _joint(self, weights: dict[str, Tensor], layers: tuple[str, ...], x: Tensor, label: Tensor) -> Tensor:
         for name in layers:
             x = linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
             x = x + product(label, weights[f"{name}.label"])
             x = x if name == "last" else F.leaky_relu(x, SLOPE)
-        return x[:, :, 0] + template
+        return x[:, :, 0]
 
     def _conv(self, weights: dict[str, Tensor], name: str, x: Tensor, label: Tensor) -> Tensor:
         made = conv(x, weights[f"{name}.weight"].flatten(1, 2), weights[f"{name}.bias"], KERNEL, STRIDE, PADDING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from limbeck.errors import BadInput
 from limbeck.nets.discriminator import StackedDiscriminator
 from limbeck.queries import require_count
 from limbeck.vault.teachers import Batch, Teacher, Weights
@@ -18,20 +20,25 @@ from limbeck.vault.teachers import Batch, Teacher, Weights
 @dataclass(frozen=True, kw_only=True)
 class Discriminator(Teacher):
     """Lowers -log D(real) - log(1 - D(fake)), and scores an image with log D. first, second, hidden: sizes of the
-    network; first = 0 leaves its convolutions out."""
+    network; first = 0 leaves its convolutions out, and hidden = 0 with it all but the templates. decay: half of it times the
+    squared weights is lowered as well."""
 
     kind: ClassVar[str] = "discriminator"
 
     first: int = 11
     second: int = 42
     hidden: int = 256
+    decay: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("second", "hidden"):
-            require_count(name, getattr(self, name))
+        require_count("second", self.second)
+        if self.hidden or self.first:
+            require_count("hidden", self.hidden)
         if self.first:
             require_count("first", self.first)
+        if not 0 <= self.decay < math.inf:
+            raise BadInput(f"decay must be at least 0, got decay={self.decay}.")
 
     def _net(self) -> StackedDiscriminator:
         return StackedDiscriminator(
@@ -49,8 +56,22 @@ class Discriminator(Teacher):
         logits = self._net().logits(weights, x, y)
         split = real.x.shape[1]
         as_real = (F.softplus(-logits[:, :split]) * real.weight).mean(1)
-        as_fake = (F.softplus(logits[:, split:]) * fake.weight).mean(1)
-        return as_real + as_fake
+        as_fake = (F.softplus(logits[:, split:]) * _balanced(real, fake, self.classes)).mean(1)
+        if not self.decay:
+            return as_real + as_fake
+        squares = torch.stack([value.flatten(1).square().sum(1) for value in weights.values()])
+        return as_real + as_fake + self.decay / 2 * squares.sum(0)
 
     def score(self, weights: Weights, x: Tensor, y: Tensor) -> Tensor:
         return F.logsigmoid(self._net().logits(weights, x, y))
+
+
+def _balanced(real: Batch, fake: Batch, classes: int) -> Tensor:
+    """Weights of the fakes, (teachers, fakes): a class counts for as much as among the records of the teacher's batch.
+
+    Without this a teacher with few records learns which labels it lacks, and pulls all their pictures towards grey.
+    """
+    reals = (F.one_hot(real.y, classes) * real.weight[:, :, None]).sum(1)
+    label = F.one_hot(fake.y, classes) * fake.weight[:, :, None]
+    share = reals / label.sum(1).clamp_min(1.0)
+    return (share[:, None, :] * label).sum(2)

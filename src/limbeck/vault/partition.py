@@ -60,8 +60,8 @@ def partition(records: Records, teachers: int, key: bytes) -> Partition:
 def check_ensemble(spec: EnsembleSpec, schema: Schema) -> None:
     """Refuse an ensemble that is too large for the data set, by public numbers only.
 
-    Guarantee: reads no record. A part that turns out empty all the same is no error: its teacher learns from synthetic
-    records alone, and votes.
+    Guarantee: reads no record. A part that turns out empty all the same is no error: its teacher stays as it
+    started, or learns from synthetic records alone, and votes.
     """
     if spec.teachers > schema.records:
         raise BadInput(
