@@ -87,7 +87,7 @@ class Elixir(Method):
     epochs: int = 2
     news: bool = True
     cuts: int | None = None
-    replay: int = 1
+    replay: int = 7
     memory: int = 300
     eta: float = 0.02
     average: float = 0.98
@@ -126,7 +126,7 @@ class Elixir(Method):
         """Rows of a table are best as the first set leaves them, and so are images of small classes, whose features drown in
         the noise: everything is spent on that."""
         many = schema.records >= MANY * len(schema.classes)
-        answers = (1000 if schema.is_image and many else 0) if self.T is None else self.T
+        answers = (500 if schema.is_image and many else 0) if self.T is None else self.T
         share = (0.25 if answers else 1.0) if self.first is None else self.first
         cuts = (2 if answers < FEW and (epsilon or 1.0) >= LARGE else 0) if self.cuts is None else self.cuts
         return dataclasses.replace(self, T=answers, first=share, cuts=cuts)
