@@ -45,8 +45,24 @@ def require_count(name: str, value: int) -> None:
         raise BadInput(f"{name} must be a whole number from 1 to 2^53 - 1, got {name}={value!r:.40}.")
 
 
+class Noised:
+    """What every query has in common: Gaussian noise in proportion to its clip. The fields are its own."""
+
+    clip: float
+    noise_multiplier: float
+
+    @property
+    def is_private(self) -> bool:
+        return self.noise_multiplier > 0
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on each number of the answer."""
+        return self.noise_multiplier * self.clip if self.is_private else 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
-class ClippedSum:
+class ClippedSum(Noised):
     """Poisson-sample the records, map each to a vector, clip it, add up, add Gaussian noise once.
 
     label             names the query inside its plan
@@ -85,15 +101,6 @@ class ClippedSum:
             require_positive("noise_multiplier", self.noise_multiplier)
             require_positive("clip", self.clip)
 
-    @property
-    def is_private(self) -> bool:
-        return self.noise_multiplier > 0
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on each number of the answer."""
-        return self.noise_multiplier * self.clip if self.is_private else 0.0
-
     def rate_of(self, classes: int) -> tuple[float, ...]:
         """The sampling rate of each class."""
         if len(self.rate) == 1:
@@ -124,7 +131,7 @@ class ClippedSum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeacherVote:
+class TeacherVote(Noised):
     """Every teacher of an ensemble inside the vault votes for given synthetic records; add up, add Gaussian noise once.
 
     label             names the query inside its plan
@@ -151,14 +158,6 @@ class TeacherVote:
     def __post_init__(self) -> None:
         _check_teacher_query(self)
 
-    @property
-    def is_private(self) -> bool:
-        return self.noise_multiplier > 0
-
-    @property
-    def noise_std(self) -> float:
-        return self.noise_multiplier * self.clip if self.is_private else 0.0
-
     def event(self) -> DpEvent:
         """What all `count` answers cost together. Guarantee: depends on the public fields only."""
         if not self.is_private:
@@ -170,7 +169,7 @@ class TeacherVote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeacherGradient:
+class TeacherGradient(Noised):
     """Secretly drawn teachers tell how to change given synthetic records; each part of the answer is clipped and noised.
 
     The synthetic records are shared out into `draws` equal parts. For each part one of the `teachers` is drawn, uniformly and
@@ -202,14 +201,6 @@ class TeacherGradient:
     def __post_init__(self) -> None:
         _check_teacher_query(self)
         require_count("draws", self.draws)
-
-    @property
-    def is_private(self) -> bool:
-        return self.noise_multiplier > 0
-
-    @property
-    def noise_std(self) -> float:
-        return self.noise_multiplier * self.clip if self.is_private else 0.0
 
     def event(self) -> DpEvent:
         """What all `count` answers cost together. Guarantee: depends on the public fields only."""
