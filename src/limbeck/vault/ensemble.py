@@ -166,7 +166,8 @@ class ChunkOfPupils:
         with torch.no_grad():
             adam(
                 [value.detach() for value in parameters],
-                list(gradients),
+                # The fused kernel goes through memory as it lies; a transposed gradient would move the wrong numbers.
+                [gradient.contiguous() for gradient in gradients],
                 [ensemble.first[name][part] for name in names],
                 [ensemble.second[name][part] for name in names],
                 [],
