@@ -32,7 +32,7 @@ def test_a_critic_starts_from_its_own_seed_alone() -> None:
         assert torch.allclose(together[name][1], value[0], atol=1e-6), name
 
 
-@pytest.mark.parametrize("width", [4, 20])
+@pytest.mark.parametrize("width", [0, 4, 20])
 def test_stacked_critics_are_the_single_ones(width: int) -> None:
     weights, (x, y) = critic_weights(SHAPE, CLASSES, width, [1, 2, 3]), batch(3, 5)
     together = critic_score(weights, x, y)
@@ -44,7 +44,7 @@ def test_stacked_critics_are_the_single_ones(width: int) -> None:
     assert torch.allclose(shared[0], together[0], atol=1e-4) and shared.shape == (3, 5)
 
 
-@pytest.mark.parametrize("width", [4, 20])
+@pytest.mark.parametrize("width", [0, 4, 20])
 def test_no_gradient_crosses_from_critic_to_critic_or_image_to_image(width: int) -> None:
     weights, (x, y) = critic_weights(SHAPE, CLASSES, width, [1, 2]), batch(2, 3)
     x.requires_grad_(True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,7 @@ from limbeck.schema import Schema
 from limbeck.vault.critics import Critic, Rivals
 from limbeck.vault.ensemble import Ensemble, teachers_mix
 from limbeck.vault.partition import partition
-from limbeck.vault.teachers import Batch, EnsembleSpec
+from limbeck.vault.teachers import Batch, EnsembleSpec, balanced
 from limbeck.vault.votes import CriticGradient
 
 SCHEMA = Schema(name="s", shape=(1, 8, 8), classes=("a", "b", "c"), records=120)
@@ -77,11 +79,11 @@ def test_who_learns_is_public_and_in_turn() -> None:
     assert trained(records(), ticks=1).moves.tolist() == [6, 6, 6, 6, 4, 4]
 
 
-def test_the_loss_is_the_papers() -> None:
+def test_the_loss_is_the_papers_where_records_and_fakes_have_the_same_labels() -> None:
     weights = CRITIC.start([1, 2])
     generator = torch.Generator().manual_seed(3)
     real = Batch(torch.rand((2, 4, 1, 8, 8), generator=generator), torch.zeros(2, 4).long(), torch.ones(2, 4))
-    fake = Batch(-torch.rand((1, 4, 1, 8, 8), generator=generator), torch.ones(1, 4).long(), torch.ones(1, 4))
+    fake = Batch(-torch.rand((1, 4, 1, 8, 8), generator=generator), torch.zeros(1, 4).long(), torch.ones(1, 4))
     found = CRITIC.loss(weights, real, fake, torch.Generator().manual_seed(5))
     share = torch.rand((1, 4, 1, 1, 1), generator=torch.Generator().manual_seed(5))
     for row in range(2):
@@ -95,6 +97,18 @@ def test_the_loss_is_the_papers() -> None:
             (slope,) = torch.autograd.grad(critic_score(single, mid, real.y[:1, place]).sum(), mid)
             penalties.append((slope.norm() - 1) ** 2)
         assert found[row].item() == pytest.approx((apart + 10 * torch.stack(penalties).mean()).item(), abs=1e-3)
+
+
+def test_a_class_of_fakes_counts_for_as_much_as_among_the_records() -> None:
+    x, y = torch.rand((1, 4, 1, 8, 8), generator=torch.Generator().manual_seed(3)), torch.tensor([[0, 0, 0, 1]])
+    real, other = Batch(x, y, torch.ones(1, 4)), x.clone()
+    other[0, 2:] = 0.5
+    for labels, matters in (([0, 1, 2, 2], False), ([0, 1, 1, 1], True)):
+        fakes = (Batch(-some, torch.tensor([labels]), torch.ones(1, 4)) for some in (x, other))
+        critic = dataclasses.replace(CRITIC, penalty=1e-9)  # which looks between records and fakes whatever their labels
+        one, two = (critic.loss(critic.start([1]), real, fake, torch.Generator().manual_seed(1)) for fake in fakes)
+        assert torch.allclose(one, two, atol=1e-6) is not matters
+    assert balanced(real, Batch(x, torch.tensor([[0, 1, 1, 2]]), torch.ones(1, 4)), 3).tolist() == [[3.0, 0.5, 0.5, 0.0]]
 
 
 def test_places_without_a_record_do_not_count() -> None:
@@ -135,7 +149,7 @@ def test_a_throw_away_generator_learns_from_its_own_critic_alone() -> None:
     assert torch.equal(made[0][0], made[1][0]) and not torch.equal(made[0][1], made[1][1])
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0}, {"penalty": 0.0}, {"warm": -1}, {"warm_steps": 0}, {"latent": 0}])
+@pytest.mark.parametrize("wrong", [{"width": -1}, {"penalty": 0.0}, {"warm": -1}, {"warm_steps": 0}, {"latent": 0}])
 def test_critics_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(BadInput):
         Critic(shape=(1, 8, 8), classes=2, **wrong)  # type: ignore[arg-type]

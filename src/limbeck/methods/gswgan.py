@@ -48,7 +48,7 @@ class GSWGAN(Method):
     penalty, eta_D, eta_G  on critics' gradients; Adam's steps of critics and generator
     ema                    how much of the averaged generator stays at a step
     latent, width          coin flips that an image is made from; filters of the generator's last hidden map
-    critic_width           filters of a critic's first layer
+    critic_width           filters of a critic's first layer; 0: a template for each class, which is many times as fast
     snapshots              how many sets on the way are kept
     """
 
@@ -82,7 +82,7 @@ class GSWGAN(Method):
             raise BadSettings(
                 f"variant must be A (a critic for every image) or B (clip the whole batch), got variant={self.variant}."
             )
-        for name in ("K", "T", "B", "block", "n_dis", "M", "latent", "width", "critic_width"):
+        for name in ("K", "T", "B", "block", "n_dis", "M", "latent", "width"):
             if getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
         for name in ("C", "penalty", "eta_G", "eta_D", "sigma"):
@@ -91,6 +91,8 @@ class GSWGAN(Method):
                 raise BadSettings(f"{name} must be positive, got {name}={value}.")
         if self.block > self.K:
             raise BadSettings(f"block={self.block} critics cannot learn at a step, there are K={self.K}.")
+        if self.critic_width < 0:
+            raise BadSettings(f"critic_width must be at least 0, got critic_width={self.critic_width}.")
         if self.T_w < 0 or not 0 <= self.ema < 1 or not 0 <= self.snapshots <= min(self.T, 1000):
             raise BadSettings(
                 f"T_w must be at least 0, ema lie in [0, 1), and snapshots in 0 ... {min(self.T, 1000)}, "

@@ -1,11 +1,14 @@
 """The critic of GS-WGAN over stacked weights: three convolutions 5 x 5 with stride 2, and a projection on the label.
 
 Every matrix is divided by its largest singular value (spectral norm), which a vector per matrix keeps track of by power
-iteration. All functions keep the leading axis of networks apart (see `limbeck.nets.stacked`).
+iteration. Without filters a critic is a template for each class, whose product with the image is its score: it sees the
+mean of a class alone, but learns that in a few steps. All functions keep the leading axis of networks apart (see
+`limbeck.nets.stacked`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -13,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from limbeck.nets.network import Shape, image_shape
-from limbeck.nets.stacked import conv, out_side, start_weights
+from limbeck.nets.stacked import conv, linear, out_side, start_weights
 
 KERNEL, STRIDE, PADDING = 5, 2, 2
 LEAK = 0.2
@@ -21,12 +24,15 @@ NARROW = 16  # filters of the first layer, up to which convolutions in groups ar
 CONVOLUTIONS = ("conv1", "conv2", "conv3")
 NORMED = (*CONVOLUTIONS, "head", "label")
 VECTORS = tuple(f"{name}.vector" for name in NORMED)
+TEMPLATES = "template.weight"
 FIRST_ITERATIONS = 10  # of the power method, so that the first steps see about the right norms
 
 
 def critic_weights(shape: Shape, classes: int, width: int, seeds: Sequence[int]) -> dict[str, Tensor]:
-    """First weights of one critic per seed, with `width`, 2 `width` and 4 `width` filters."""
+    """First weights of one critic per seed, with `width`, 2 `width` and 4 `width` filters; templates if `width` is 0."""
     channels, height, wide = image_shape("critic", shape)
+    if not width:
+        return start_weights({TEMPLATES: (math.prod(shape), classes)}, seeds)
     shapes: dict[str, tuple[int, ...]] = {}
     for place, name in enumerate(CONVOLUTIONS):
         filters = width * 2**place
@@ -46,6 +52,9 @@ def critic_weights(shape: Shape, classes: int, width: int, seeds: Sequence[int])
 
 def critic_score(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
     """(critics, images) of x (critics or 1, images, channels, height, width), y (critics or 1, images)."""
+    if TEMPLATES in weights:
+        by_class = linear(x.flatten(2), weights[TEMPLATES])
+        return (by_class * F.one_hot(y, by_class.shape[2])).sum(2)
     narrow = weights["conv1.bias"].shape[1] <= NARROW
     features = _by_groups(weights, x) if narrow else _by_patches(weights, x)
     table = weights["label.weight"].transpose(1, 2) / _norm(weights, "label")[:, None, None]
@@ -82,7 +91,9 @@ def _by_groups(weights: dict[str, Tensor], x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def turn_vectors(weights: dict[str, Tensor]) -> None:
-    """One power iteration for every matrix, in place."""
+    """One power iteration for every matrix, in place; templates have none, because the penalty alone holds them."""
+    if TEMPLATES in weights:
+        return
     for name, vector in zip(NORMED, VECTORS, strict=True):
         matrix, turned = weights[f"{name}.weight"], weights[vector]
         left = F.normalize(torch.einsum("kio,ko->ki", matrix, turned), dim=1)

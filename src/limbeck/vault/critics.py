@@ -14,14 +14,14 @@ from limbeck.errors import BadInput
 from limbeck.nets.critic import VECTORS, critic_score, critic_weights, turn_vectors
 from limbeck.nets.generators import GeneratorSpec, build_generator
 from limbeck.queries import require_count, require_positive
-from limbeck.vault.teachers import Batch, Pupils, Teacher, Weights
+from limbeck.vault.teachers import Batch, Pupils, Teacher, Weights, balanced
 
 
 @dataclass(frozen=True, kw_only=True)
 class Critic(Teacher):
     """Lowers mean score of fakes - mean score of records + penalty * mean (|gradient between them| - 1)^2.
 
-    width             filters of the first layer
+    width             filters of the first layer; 0: a template for each class instead of the network
     penalty           weight of the gradient penalty
     warm              steps of the warm start (0: none), each of warm_steps critic steps and one of a throw-away generator
     latent, generator_width, generator_eta     of that generator
@@ -42,8 +42,10 @@ class Critic(Teacher):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("width", "warm_steps", "latent", "generator_width"):
+        for name in ("warm_steps", "latent", "generator_width"):
             require_count(name, getattr(self, name))
+        if self.width:
+            require_count("width", self.width)
         require_positive("penalty", self.penalty)
         require_positive("generator_eta", self.generator_eta)
         if self.warm < 0:
@@ -58,7 +60,8 @@ class Critic(Teacher):
         fakes = fake.x.expand(critics, *fake.x.shape[1:])
         x, y = torch.cat([real.x, fakes], dim=1), torch.cat([real.y, fake.y.expand(critics, -1)], dim=1)
         scores = critic_score(weights, x, y)
-        apart = (scores[:, records:] * fake.weight).mean(1) - (scores[:, :records] * real.weight).mean(1)
+        as_fake = (scores[:, records:] * balanced(real, fake, self.classes)).mean(1)
+        apart = as_fake - (scores[:, :records] * real.weight).mean(1)
         share = torch.rand((1, records, 1, 1, 1), generator=random).to(real.x.device)
         between = (share * real.x + (1 - share) * fakes[:, :records]).requires_grad_(True)
         # Every score depends on its own critic and image alone, so one pass gives all the gradients.
@@ -75,8 +78,8 @@ class Critic(Teacher):
 
         Guarantee: generator i sees critic i alone, so what one record changes stays with its critic; nothing leaves.
         """
-        critics, device = len(pupils.weights["head.bias"]), pupils.weights["head.bias"].device
-        rivals = Rivals(self, critics, device) if self.warm else None
+        any_weight = next(iter(pupils.weights.values()))
+        rivals = Rivals(self, len(any_weight), any_weight.device) if self.warm else None
         for step in range(self.warm):
             assert rivals is not None
             for place in range(self.warm_steps):

@@ -14,7 +14,7 @@ from torch import Tensor
 from limbeck.errors import BadInput
 from limbeck.nets.discriminator import StackedDiscriminator
 from limbeck.queries import require_count
-from limbeck.vault.teachers import Batch, Teacher, Weights
+from limbeck.vault.teachers import Batch, Teacher, Weights, balanced
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Discriminator(Teacher):
         logits = self._net().logits(weights, x, y)
         split = real.x.shape[1]
         as_real = (F.softplus(-logits[:, :split]) * real.weight).mean(1)
-        as_fake = (F.softplus(logits[:, split:]) * _balanced(real, fake, self.classes)).mean(1)
+        as_fake = (F.softplus(logits[:, split:]) * balanced(real, fake, self.classes)).mean(1)
         if not self.decay:
             return as_real + as_fake
         squares = torch.stack([value.flatten(1).square().sum(1) for value in weights.values()])
@@ -64,14 +64,3 @@ class Discriminator(Teacher):
 
     def score(self, weights: Weights, x: Tensor, y: Tensor) -> Tensor:
         return F.logsigmoid(self._net().logits(weights, x, y))
-
-
-def _balanced(real: Batch, fake: Batch, classes: int) -> Tensor:
-    """Weights of the fakes, (teachers, fakes): a class counts for as much as among the records of the teacher's batch.
-
-    Without this a teacher with few records learns which labels it lacks, and pulls all their pictures towards grey.
-    """
-    reals = (F.one_hot(real.y, classes) * real.weight[:, :, None]).sum(1)
-    label = F.one_hot(fake.y, classes) * fake.weight[:, :, None]
-    share = reals / label.sum(1).clamp_min(1.0)
-    return (share[:, None, :] * label).sum(2)

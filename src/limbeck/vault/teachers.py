@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from limbeck.errors import BadInput
@@ -105,6 +106,17 @@ class Teacher:
     def warm_up(self, pupils: Pupils, reals: Callable[[int], Batch]) -> None:
         """Learn before the first tick; reals(step) is a batch of each teacher's own records. Whatever else is made here, such
         as throw-away generators, must be stacked too, and is forgotten."""
+
+
+def balanced(real: Batch, fake: Batch, classes: int) -> Tensor:
+    """Weights of the fakes, (teachers, fakes): a class counts for as much as among the records of the teacher's batch.
+
+    Without this a teacher with few records learns which labels it lacks, and pulls all their pictures towards grey.
+    """
+    reals = (F.one_hot(real.y, classes) * real.weight[:, :, None]).sum(1)
+    label = F.one_hot(fake.y, classes) * fake.weight[:, :, None]
+    share = reals / label.sum(1).clamp_min(1.0)
+    return (share[:, None, :] * label).sum(2)
 
 
 @dataclass(frozen=True, kw_only=True)
