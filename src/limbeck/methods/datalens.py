@@ -37,7 +37,7 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.teaching import VOTES, TeacherMethod
+from limbeck.methods.teaching import VOTES, Course, Own, TeacherMethod
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, LevelVote, Question, SignVote, SketchVote
 
@@ -127,7 +127,7 @@ class DataLens(TeacherMethod):
         for step in logbook.steps(self.T, course.state, VOTES):
             latents, labels = self.latents(step, "votes", self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
-            question, undo = self._question(schema, step, *self.fakes(course, schema, step), made, labels)
+            question, undo = self._question(schema, course, step, made, labels)
             noisy = undo(ask(VOTES, step, question).tensor().view(self.batch, -1))
             if self.smooth and schema.is_image:
                 noisy = smoothed(noisy.view(made.shape), self.smooth).flatten(1)
@@ -135,7 +135,7 @@ class DataLens(TeacherMethod):
             for _ in range(self.fit):
                 course.descend((course.drawn(latents, labels) - target).square().mean())
             course.note(step)
-        return course.result(self)
+        return course.result()
 
     def _direction(self, noisy: Tensor) -> Tensor:
         """Algorithm 3, phase III: where enough votes agree, and which way. Without a threshold the votes as they are."""
@@ -147,54 +147,21 @@ class DataLens(TeacherMethod):
         return torch.sign(noisy) * (noisy.abs() >= self.beta * self.teachers)
 
     def _question(
-        self, schema: Schema, step: int, fakes: Tensor, fake_labels: Tensor, x: Tensor, y: Tensor
+        self, schema: Schema, course: Course, step: int, x: Tensor, y: Tensor
     ) -> tuple[Question, Callable[[Tensor], Tensor]]:
         """The question, and what takes its answer back to the coordinates of an image."""
-        teacher, spec = self.teacher(schema), self.ensemble()
+        about = (schema, course, step, x, y)
         if self.aggregate == "d2pfed":
-            level = LevelVote(
-                teacher=teacher,
-                ensemble=spec,
-                fakes=fakes,
-                fake_labels=fake_labels,
-                x=x,
-                y=y,
-                c=self.c,
-                levels=self.levels,
-                reach=self.reach,
-                rotation_seed=self.seed_at("rotation", step),
-            )
+            grid: Own = {"c": self.c, "levels": self.levels, "reach": self.reach}
+            level = self.question(LevelVote, *about, grid | {"rotation_seed": self.seed_at("rotation", step)})
             scale = self.reach / (self.levels - 1)
             return level, lambda noisy: level.rotation().back(noisy * scale)
-        k = self.k if self.top_k else schema.numbers
+        signs: Own = {"k": self.k if self.top_k else schema.numbers, "c": self.c, "stochastic": self.stochastic}
         if self.aggregate == "fetchsgd":
-            sketch = SketchVote(
-                teacher=teacher,
-                ensemble=spec,
-                fakes=fakes,
-                fake_labels=fake_labels,
-                x=x,
-                y=y,
-                k=k,
-                c=self.c,
-                stochastic=self.stochastic,
-                rows=self.rows,
-                columns=self.columns,
-                sketch_seed=self.seed_at("sketch", step),
-            )
+            cells: Own = {"rows": self.rows, "columns": self.columns, "sketch_seed": self.seed_at("sketch", step)}
+            sketch = self.question(SketchVote, *about, signs | cells)
             return sketch, lambda noisy: sketch.sketch().back(noisy)
-        vote = SignVote(
-            teacher=teacher,
-            ensemble=spec,
-            fakes=fakes,
-            fake_labels=fake_labels,
-            x=x,
-            y=y,
-            k=k,
-            c=self.c,
-            stochastic=self.stochastic,
-        )
-        return vote, lambda noisy: noisy
+        return self.question(SignVote, *about, signs), lambda noisy: noisy
 
 
 def smoothed(pictures: Tensor, std: float) -> Tensor:

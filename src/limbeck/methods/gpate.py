@@ -23,7 +23,7 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.teaching import VOTES, TeacherMethod
+from limbeck.methods.teaching import VOTES, Own, TeacherMethod
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, BinVote, Question
 
@@ -72,24 +72,14 @@ class GPATE(TeacherMethod):
         for step in logbook.steps(self.T, course.state, VOTES):
             latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
-            fakes, fake_labels = self.fakes(course, schema, step)
-            question = BinVote(
-                teacher=self.teacher(schema),
-                ensemble=self.ensemble(),
-                fakes=fakes,
-                fake_labels=fake_labels,
-                x=made,
-                y=labels,
-                kept=self.kept,
-                bins=self.bins,
-                c=self.c,
-                projection_seed=self.seed_at("projection", step),
-            )
+            own: Own = {"kept": self.kept, "bins": self.bins, "c": self.c}
+            own["projection_seed"] = self.seed_at("projection", step)
+            question = self.question(BinVote, schema, course, step, made, labels, own)
             winners = self._winners(ask(VOTES, step, question).tensor().view(self.batch, self.kept, self.bins))
             target = made + self.gamma * question.projection().back(winners).view(made.shape)
             course.descend((course.drawn(latents, labels) - target.to(device)).square().mean())
             course.note(step)
-        return course.result(self)
+        return course.result()
 
     def _winners(self, votes: Tensor) -> Tensor:
         """The middle of the winning bin, in [-1, 1]; 0 where too few agree."""

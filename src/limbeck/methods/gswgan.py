@@ -25,14 +25,13 @@ import torch
 from torch import Tensor, nn
 
 from limbeck.errors import BadInput, BadSettings
-from limbeck.methods.base import Logbook, Method, SyntheticSet, TrainedGenerator
-from limbeck.methods.optimisers import Adam
-from limbeck.nets.generators import GeneratorSpec, build_generator
+from limbeck.methods.base import Logbook, Method, SyntheticSet
+from limbeck.methods.teaching import Course
+from limbeck.nets.generators import GeneratorSpec
 from limbeck.queries import Query, TeacherGradient
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, Critic, CriticGradient, EnsembleSpec, check_ensemble
 
-MADE_AT_ONCE = 500
 BETAS = (0.5, 0.9)
 
 
@@ -127,17 +126,19 @@ class GSWGAN(Method):
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        course = Course(self, schema, device)
+        course = AveragedCourse(self, schema, device)
         critic, ensemble = self._critic(schema), self._ensemble()
         for step in logbook.steps(self.T, course.state, "gradients"):
             z, y = self.drawn(schema, self.B, "images", step)
-            images: Tensor = course.generator(z.to(device), y.to(device))
-            fakes, fake_labels = self._fakes(course.generator, schema, step, device)
+            images = course.drawn(z, y)
+            fake_z, fake_y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
+            fakes = course.made(fake_z, fake_y)
             question = CriticGradient(
-                teacher=critic, ensemble=ensemble, fakes=fakes, fake_labels=fake_labels, x=images.detach().cpu(), y=y
+                teacher=critic, ensemble=ensemble, fakes=fakes, fake_labels=fake_y, x=images.detach().cpu(), y=y
             )
             uphill = ask("gradients", step, question).tensor(device).view(images.shape)
-            course.move(step, images, -uphill / self.B)
+            course.follow(images, -uphill / self.B)
+            course.note(step)
         return course.result()
 
     def spec(self) -> GeneratorSpec:
@@ -147,12 +148,6 @@ class GSWGAN(Method):
         """Latents and labels for one place in the algorithm."""
         generator = self.generator(*place)
         return self.spec().latents(count, generator), torch.randint(len(schema.classes), (count,), generator=generator)
-
-    @torch.no_grad()
-    def _fakes(self, generator: nn.Module, schema: Schema, step: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """What the critics of the block learn from at this step."""
-        z, y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
-        return generator(z.to(device), y.to(device)).cpu(), y
 
     def _ensemble(self) -> EnsembleSpec:
         return EnsembleSpec(
@@ -176,47 +171,33 @@ class GSWGAN(Method):
         )
 
 
-class Course:
-    """The generator on its way, its running average, and the sets that were kept."""
+class AveragedCourse(Course):
+    """A generator on its way with the running average of its weights, which is what is released."""
 
     def __init__(self, method: GSWGAN, schema: Schema, device: torch.device) -> None:
-        self._method, self._device = method, device
-        built = (build_generator(method.spec(), schema.shape, len(schema.classes), seed) for seed in self._seeds())
-        self.generator, self._average = (network.to(device) for network in built)
-        self._adam = Adam(list(self.generator.parameters()), method.eta_G, BETAS)
-        self._labels = method.labels(schema)
-        self._latents = method.spec().latents(len(self._labels), method.generator("set"))
-        self._kept = torch.zeros(method.snapshots, len(self._labels), *schema.shape)
-        self._after = [math.ceil((place + 1) * method.T / method.snapshots) for place in range(method.snapshots)]
+        super().__init__(
+            method,
+            method.spec(),
+            schema,
+            device,
+            steps=method.T,
+            snapshots=method.snapshots,
+            eta=method.eta_G,
+            betas=BETAS,
+        )
+        self._ema, self._average = method.ema, self._built(method, schema)
 
-    def _seeds(self) -> tuple[int, int]:
-        return (self._method.seed_at("generator"),) * 2
+    @property
+    def released(self) -> nn.Module:
+        return self._average
 
     @property
     def state(self) -> dict[str, Tensor]:
-        average = {f"average.{name}": value.detach() for name, value in self._average.named_parameters()}
-        return self._adam.state | average | ({"snapshots": self._kept} if len(self._kept) else {})
-
-    def move(self, step: int, images: Tensor, slope: Tensor) -> None:
-        """One step of Adam along `slope`, the gradient with respect to the images; then the average, and a set if it is time."""
-        self._adam.move(torch.autograd.grad(images, self._adam.parameters, slope))
-        share = 1 - min(self._method.ema, (1 + step) / (10 + step))
-        with torch.no_grad():
-            for value, average in zip(self.generator.parameters(), self._average.parameters(), strict=True):
-                average.lerp_(value, share)
-        if step + 1 in self._after:
-            self._kept[self._after.index(step + 1)] = self._made()
+        return super().state | {f"average.{name}": value.detach() for name, value in self._average.named_parameters()}
 
     @torch.no_grad()
-    def _made(self) -> Tensor:
-        parts = zip(torch.split(self._latents, MADE_AT_ONCE), torch.split(self._labels, MADE_AT_ONCE), strict=True)
-        return torch.cat([self._average(z.to(self._device), y.to(self._device)).cpu() for z, y in parts])
-
-    def result(self) -> SyntheticSet:
-        return SyntheticSet(
-            self._made().numpy(),
-            self._labels.numpy(),
-            self._kept.numpy() if len(self._kept) else None,
-            tuple(self._after),
-            TrainedGenerator(self._method.spec(), self._average.state_dict()),
-        )
+    def note(self, step: int) -> None:
+        share = 1 - min(self._ema, (1 + step) / (10 + step))
+        for value, average in zip(self.generator.parameters(), self._average.parameters(), strict=True):
+            average.lerp_(value, share)
+        super().note(step)

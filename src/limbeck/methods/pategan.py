@@ -62,22 +62,13 @@ class PATEGAN(TeacherMethod):
         for step in logbook.steps(self.T, state, VOTES):
             latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
-            fakes, fake_labels = self.fakes(course, schema, step)
-            question = BeliefVote(
-                teacher=self.teacher(schema),
-                ensemble=self.ensemble(),
-                fakes=fakes,
-                fake_labels=fake_labels,
-                x=made,
-                y=labels,
-                threshold=HALF,
-            )
+            question = self.question(BeliefVote, schema, course, step, made, labels, {"threshold": HALF})
             believed = (ask(VOTES, step, question).tensor(device) > 0).float()
             for _ in range(self.student_steps):
                 student.learn(made.to(device), labels.to(device), believed)
             self._follow(course, student, schema, step)
             course.note(step)
-        return course.result(self)
+        return course.result()
 
     def _follow(self, course: Course, student: Student, schema: Schema, step: int) -> None:
         """One step of the generator towards what the student takes for real."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,8 @@ from limbeck.vault.api import Discriminator, EnsembleSpec, Question, check_ensem
 
 MADE_AT_ONCE = 500
 VOTES = "votes"
+Asked = TypeVar("Asked", bound=Question)
+Own = dict[str, Any]  # arguments of a kind of question that the others do not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +127,16 @@ class TeacherMethod(Method):
         return GeneratorSpec(kind="datalens", latent=self.latent, width=self.width)
 
     def course(self, schema: Schema, device: torch.device) -> Course:
-        built = build_generator(self.generator_spec(), schema.shape, len(schema.classes), self.seed_at("generator"))
-        return Course(self, schema, built.to(device), device)
+        spec = self.generator_spec()
+        return Course(self, spec, schema, device, steps=self.T, snapshots=self.snapshots, eta=self.eta)
+
+    def question(
+        self, kind: type[Asked], schema: Schema, course: Course, step: int, x: Tensor, y: Tensor, own: Own
+    ) -> Asked:
+        """What the ensemble is asked about x at this step; `own` is what this kind of question has besides."""
+        fakes, fake_labels = self.fakes(course, schema, step)
+        given = {"fakes": fakes, "fake_labels": fake_labels, "x": x, "y": y}
+        return kind(teacher=self.teacher(schema), ensemble=self.ensemble(), **given, **own)
 
     def latents(self, step: int, purpose: str, count: int) -> Tensor:
         return self.generator_spec().latents(count, self.generator("latents", purpose, step))
@@ -147,13 +158,34 @@ class TeacherMethod(Method):
 class Course:
     """A generator on its way: its weights, Adam, and the sets that were kept."""
 
-    def __init__(self, method: TeacherMethod, schema: Schema, generator: nn.Module, device: torch.device) -> None:
-        self.generator, self.device = generator, device
-        self._adam = Adam(list(generator.parameters()), method.eta)
+    def __init__(
+        self,
+        method: Method,
+        spec: GeneratorSpec,
+        schema: Schema,
+        device: torch.device,
+        *,
+        steps: int,
+        snapshots: int,
+        eta: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+    ) -> None:
+        self.spec, self.device = spec, device
+        self.generator = self._built(method, schema)
+        self._adam = Adam(list(self.generator.parameters()), eta, betas)
         self._labels = method.labels(schema)
-        self._latents = method.generator_spec().latents(len(self._labels), method.generator("set"))
-        self._kept = torch.zeros(method.snapshots, len(self._labels), *schema.shape)
-        self._after = [math.ceil((place + 1) * method.T / method.snapshots) for place in range(method.snapshots)]
+        self._latents = spec.latents(len(self._labels), method.generator("set"))
+        self._kept = torch.zeros(snapshots, len(self._labels), *schema.shape)
+        self._after = [math.ceil((place + 1) * steps / snapshots) for place in range(snapshots)]
+
+    def _built(self, method: Method, schema: Schema) -> nn.Module:
+        built = build_generator(self.spec, schema.shape, len(schema.classes), method.seed_at("generator"))
+        return built.to(self.device)
+
+    @property
+    def released(self) -> nn.Module:
+        """The generator that makes the set and goes into the release."""
+        return self.generator
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -162,28 +194,35 @@ class Course:
     def descend(self, loss: Tensor) -> None:
         self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
 
+    def follow(self, records: Tensor, slope: Tensor) -> None:
+        """One step of Adam along `slope`, the gradient with respect to records that were `drawn`."""
+        self._adam.move(torch.autograd.grad(records, self._adam.parameters, slope))
+
     def drawn(self, latents: Tensor, labels: Tensor) -> Tensor:
         """Records that the generator can learn through."""
         records: Tensor = self.generator(latents.to(self.device), labels.to(self.device))
         return records
 
-    @torch.no_grad()
     def made(self, latents: Tensor, labels: Tensor) -> Tensor:
         """The same as finished records, on the CPU."""
+        return self._made_by(self.generator, latents, labels)
+
+    @torch.no_grad()
+    def _made_by(self, generator: nn.Module, latents: Tensor, labels: Tensor) -> Tensor:
         parts = zip(torch.split(latents, MADE_AT_ONCE), torch.split(labels, MADE_AT_ONCE), strict=True)
-        return torch.cat([self.drawn(z, y).cpu() for z, y in parts])
+        return torch.cat([generator(z.to(self.device), y.to(self.device)).cpu() for z, y in parts])
 
     def note(self, step: int) -> None:
         """Keep the set as it is now, if the curve wants one here."""
         if step + 1 in self._after:
-            self._kept[self._after.index(step + 1)] = self.made(self._latents, self._labels)
+            self._kept[self._after.index(step + 1)] = self._made_by(self.released, self._latents, self._labels)
 
-    def result(self, method: TeacherMethod) -> SyntheticSet:
-        weights = {name: value.detach().cpu() for name, value in self.generator.state_dict().items()}
+    def result(self) -> SyntheticSet:
+        weights = {name: value.detach().cpu() for name, value in self.released.state_dict().items()}
         return SyntheticSet(
-            self.made(self._latents, self._labels).numpy(),
+            self._made_by(self.released, self._latents, self._labels).numpy(),
             self._labels.numpy(),
             self._kept.numpy() if len(self._kept) else None,
             tuple(self._after),
-            TrainedGenerator(method.generator_spec(), weights),
+            TrainedGenerator(self.spec, weights),
         )
