@@ -16,7 +16,7 @@ from limbeck.accounting import price
 from limbeck.condense import make_plan
 from limbeck.errors import BadSettings
 from limbeck.methods.elixir import Elixir
-from limbeck.methods.first_set import PARTS, balanced_normal, components, low_frequencies
+from limbeck.methods.first_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.pool import Pool
 from limbeck.nets.training import Course
@@ -60,12 +60,33 @@ def test_balanced_rows_have_the_mean_and_the_covariance_that_they_stand_for(coun
         assert torch.allclose(rows.T @ rows / count, torch.eye(numbers), atol=1e-4)
 
 
+def test_rows_that_are_lined_up_obey_the_models_own_rule() -> None:
+    """Three classes in 30 columns, 12 rows: far too few for least squares on the rows themselves."""
+    generator = torch.Generator().manual_seed(4)
+    axes = torch.randn(30, 30, generator=generator) / 6
+    means = torch.randn(3, 30, generator=generator) / 4
+    model = Model([ClassModel(mean, axes) for mean in means], torch.tensor([0.5, 0.3, 0.2]), 0.01)
+    labels = torch.tensor([0] * 6 + [1] * 4 + [2] * 2)
+    plain = model.sample(labels, generator)
+    rows = model.lined_up(plain, labels)
+    centre = model.shares @ means
+    spread = axes.T @ axes + ((means - centre).T * model.shares) @ (means - centre) + 0.01 * torch.eye(30)
+    rule = torch.linalg.solve(spread, ((means - centre) * model.shares[:, None]).T)
+    scores = (rows - centre) @ rule + model.shares
+    assert torch.allclose(scores, torch.nn.functional.one_hot(labels, 3).float(), atol=1e-3)
+    # Nothing else changes: what the rule does not look at stays as it was drawn.
+    outside = torch.eye(30) - rule @ torch.linalg.pinv(rule, rtol=1e-3)
+    assert torch.allclose((rows - plain) @ outside, torch.zeros(12, 30), atol=1e-4)
+    assert torch.allclose(model.lined_up(rows, labels), rows, atol=1e-3)
+
+
 def test_tables_spend_everything_on_the_first_set() -> None:
     table = Schema(name="table", shape=(7,), classes=("a", "b"), records=1000, class_sizes=(500, 500))
     resolved = Elixir().resolved(table)
     assert (resolved.T, resolved.first) == (0, 1.0)
     assert {query.label for query in resolved.queries(table, 1.0)} == set(PARTS)
     assert Elixir().resolved(IMAGES).T == 0  # 500 a class are few
+    assert (resolved.width, Elixir().resolved(IMAGES).width, Elixir(width=8).resolved(IMAGES).width) == (32, 64, 8)
     assert Elixir().resolved(dataclasses.replace(IMAGES, records=2000, class_sizes=(1000, 1000))).T
 
 

@@ -36,7 +36,7 @@ from limbeck.methods.base import (
     expected_groups,
     group_rates,
 )
-from limbeck.methods.first_set import class_models, first_queries, first_set
+from limbeck.methods.first_set import bought_model, first_queries
 from limbeck.methods.matching import class_means, clipped_rows, shared_out
 from limbeck.methods.optimisers import Adam
 from limbeck.nets import NetSpec, build
@@ -68,7 +68,7 @@ class Elixir(Method):
     cuts       planes that cut every class, so that an answer has a sum for each of 2 ** cuts cells
     replay     earlier answers matched with each new one; memory: how many are kept for that
     eta        step size of Adam, falling; average: how slowly the running mean of the set forgets
-    width      of the networks
+    width      of the networks; colour is worth twice that of grey
     angle, scale, shift
                of the affine change under which an answer looks at images
     """
@@ -91,7 +91,7 @@ class Elixir(Method):
     memory: int = 300
     eta: float = 0.02
     average: float = 0.98
-    width: int = 32
+    width: int | None = None
     angle: float = 0.2
     scale: float = 0.15
     shift: float = 0.12
@@ -100,7 +100,7 @@ class Elixir(Method):
         super().__post_init__()
         check_group(self.L, self.sigma)
         for name in ("networks", "epochs", "memory", "width"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
         if self.T is not None and self.T < 0:
             raise BadSettings(f"T must not be negative, got T={self.T}.")
@@ -129,13 +129,15 @@ class Elixir(Method):
         answers = (500 if schema.is_image and many else 0) if self.T is None else self.T
         share = (0.25 if answers else 1.0) if self.first is None else self.first
         cuts = (2 if answers < FEW and (epsilon or 1.0) >= LARGE else 0) if self.cuts is None else self.cuts
-        return dataclasses.replace(self, T=answers, first=share, cuts=cuts)
+        width = (64 if schema.is_image and schema.shape[0] > 1 else 32) if self.width is None else self.width
+        return dataclasses.replace(self, T=answers, first=share, cuts=cuts, width=width)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
         build(self._net(schema), schema.shape, len(schema.classes), seed=0)
 
     def _net(self, schema: Schema) -> NetSpec:
+        assert self.width is not None
         return NetSpec(kind="convnet" if schema.is_image else "mlp", width=self.width)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
@@ -161,8 +163,11 @@ class Elixir(Method):
         expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
         labels = self.labels(schema, rows).to(device)
-        start = first_set(class_models(schema, ask, sizes), labels.cpu(), self.generator("start"))
-        made = start.view(-1, *schema.shape).to(device)
+        model = bought_model(schema, ask, sizes)
+        start = model.sample(labels.cpu(), self.generator("start"))
+        if not schema.is_image:
+            start = model.lined_up(start, labels.cpu())
+        made = start.clamp(-1, 1).view(-1, *schema.shape).to(device)
         if self.T:
             made = self._matched(nn.Parameter(made), labels, expected, schema, ask, logbook)
         return SyntheticSet(made.cpu().numpy(), labels.cpu().numpy())

@@ -2,6 +2,7 @@
 
 Means are taken around a common centre and clipped at the records' usual distance from it; components are sought among the
 low frequencies of an image only, where they stand out of the noise. All of these numbers are bought, none is a setting.
+Rows of a table are then lined up with the linear rule that follows from the same numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from limbeck.vault.api import Ask, Residual
 PARTS = {"centre": 4, "distance": 2, "means": 20, "spread": 2, "moments": 72}  # per cent of what the first set may cost
 COORDINATES = 200  # of the space in which components are sought
 ABOVE_NOISE = 1.1  # of the largest eigenvalue of pure noise
+FLAT = 0.1  # of the mean variance: directions flatter than this are not worth the few rows of a set
 
 
 def first_queries(noise_multiplier: float) -> tuple[Query, ...]:
@@ -60,7 +62,38 @@ def balanced_normal(count: int, numbers: int, generator: torch.Generator) -> Ten
     return rows
 
 
-def class_models(schema: Schema, ask: Ask, sizes: Tensor) -> list[ClassModel]:
+@dataclass(frozen=True)
+class Model:
+    """All classes, their shares of the records, and `blur`: variances up to this one may be noise, or are too flat to matter."""
+
+    classes: list[ClassModel]
+    shares: Tensor
+    blur: float
+
+    def sample(self, labels: Tensor, generator: torch.Generator) -> Tensor:
+        """Samples of each class's model, in the order of `labels`, which are sorted."""
+        assert all(one <= other for one, other in pairwise(labels.tolist()))
+        counts = torch.bincount(labels, minlength=len(self.classes)).tolist()
+        return torch.cat([one.sample(count, generator) for one, count in zip(self.classes, counts, strict=True)])
+
+    def lined_up(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """The rows, moved as little as needed for the best linear rule of this model to give each its own label exactly.
+
+        A hundred rows cannot hold the covariance of a hundred columns: whoever learns from plain samples takes directions in
+        which only these rows differ. The least-squares rule follows from means and moments, which have been paid for.
+        """
+        means = torch.stack([one.mean for one in self.classes]).double()
+        shares, centre = self.shares.double(), self.shares.double() @ means
+        apart = (means - centre) * shares[:, None]
+        spread = sum(share * (one.axes.T @ one.axes).double() for share, one in zip(shares, self.classes, strict=True))
+        spread = spread + apart.T @ (means - centre) + self.blur * torch.eye(means.shape[1], dtype=torch.float64)
+        rule = torch.linalg.solve(spread, apart.T)
+        missing = torch.eye(len(means), dtype=torch.float64)[labels] - shares - (rows.double() - centre) @ rule
+        moved: Tensor = rows + (missing @ torch.linalg.pinv(rule, rtol=1e-3)).float()
+        return moved
+
+
+def bought_model(schema: Schema, ask: Ask, sizes: Tensor) -> Model:
     numbers, records = schema.numbers, float(sizes.sum())
     longest = math.sqrt(numbers)
     basis = low_frequencies(schema)
@@ -78,8 +111,10 @@ def class_models(schema: Schema, ask: Ask, sizes: Tensor) -> list[ClassModel]:
     spread = min(max(spread, 0.01 * longest), 2 * distance)
     moments = asked("moments", means, spread, "outer", basis).view(len(sizes), len(basis), len(basis))
     own = [components(moment / size) for moment, size in zip(moments, sizes, strict=True)]
-    shared = components(moments.sum(0) / records)
-    return [ClassModel(mean, _joined(axes, shared) @ basis) for mean, axes in zip(means, own, strict=True)]
+    common = moments.sum(0) / records
+    shared = components(common)
+    classes = [ClassModel(mean, _joined(axes, shared) @ basis) for mean, axes in zip(means, own, strict=True)]
+    return Model(classes, sizes / records, max(noise_edge(common), FLAT * float(common.trace()) / numbers))
 
 
 def components(moment: Tensor) -> Tensor:
@@ -89,12 +124,17 @@ def components(moment: Tensor) -> Tensor:
     reach. They also push a component's own value up, by an amount that is known (spiked random matrices).
     """
     values, vectors = torch.linalg.eigh((moment + moment.T).double() / 2)
-    edge = max(0.0, -float(values[0]))
+    edge = noise_edge(moment)
     kept = values > max(ABOVE_NOISE * edge, 1e-9)
     seen = values[kept]
     true = (seen + (seen.square() - edge**2).clamp_min(0).sqrt()) / 2
     axes: Tensor = (vectors[:, kept] * true.sqrt()).T.float()
     return axes
+
+
+def noise_edge(moment: Tensor) -> float:
+    """The largest eigenvalue that noise alone gives a second moment: as far above 0 as the lowest lies below."""
+    return max(0.0, -float(torch.linalg.eigvalsh((moment + moment.T).double() / 2)[0]))
 
 
 def _joined(own: Tensor, shared: Tensor) -> Tensor:
@@ -121,11 +161,3 @@ def _cosines(size: int, count: int) -> Tensor:
     waves = torch.cos(math.pi * frequency[:, None] * place / size) * math.sqrt(2 / size)
     waves[0] /= math.sqrt(2)
     return waves
-
-
-def first_set(models: list[ClassModel], labels: Tensor, generator: torch.Generator) -> Tensor:
-    """Samples of each class's model, in the order of `labels`, which are sorted."""
-    counts = torch.bincount(labels, minlength=len(models)).tolist()
-    parts = [model.sample(count, generator) for model, count in zip(models, counts, strict=True)]
-    assert all(one <= other for one, other in pairwise(labels.tolist()))
-    return torch.cat(parts).clamp(-1, 1)
