@@ -9,8 +9,9 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.evaluate import downstream
-from limbeck.evaluate.downstream import Score, accuracy, evaluate, train
+from limbeck.evaluate.downstream import Score, accuracy, area_under_curve, evaluate, train
 from limbeck.evaluate.presets import PRESETS, Preset
+from limbeck.evaluate.scoreboard import Row
 
 TINY = Preset(name="tiny", width=8, epochs=12, batch=32, lr=0.05, augment=("crop",))
 
@@ -54,6 +55,22 @@ def test_every_network_is_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = evaluate(x, y, x, y, 3, ["mlp", "linear"], TINY, 2, progress=lambda *at: seen.append(at))
     assert scores["mlp"].runs == (50.0, 60.0) and scores["linear"] == Score(75.0, 50**0.5, (70.0, 80.0), "hard")
     assert next(answers, None) is None and seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_two_classes_have_an_area_under_the_curve() -> None:
+    x, y = separable((14,))
+    two = y < 2
+    network = train("linear", x[two], y[two], 2, TINY)
+    by_score = (network(x[two])[:, 1] - network(x[two])[:, 0]).detach()
+    pairs = by_score[y[two] == 1][:, None] > by_score[y[two] == 0][None]
+    assert area_under_curve(network, x[two], y[two]) == pytest.approx(100 * pairs.float().mean().item())
+    # Turned round, the best order is the worst; with one class there is none.
+    assert area_under_curve(network, x[two], 1 - y[two]) == pytest.approx(100 * (1 - pairs.float().mean().item()))
+    assert area_under_curve(network, x[y == 0], y[y == 0]) is None
+    scores = evaluate(x[two], y[two], x[two], y[two], 2, ["mlp", "gaussian-nb"], TINY, repeats=2)
+    assert len(scores["mlp"].areas) == 2 and scores["gaussian-nb"].areas == ()
+    row = Row(model="mlp", records=40, preset=TINY, score=scores["mlp"]).to_dict()
+    assert row["area_under_curve"]["mean"] > 90
 
 
 @pytest.mark.parametrize("model", ["convnet", "lenet"])

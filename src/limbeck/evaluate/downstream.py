@@ -29,7 +29,8 @@ class Score:
     """Accuracy in percent over the fits of one model, each scored at its end.
 
     labels: what they were trained on, hard or soft. best: for presets that look at every epoch, the best one of each
-    network on the test set; optimistic, and never part of `mean`.
+    network on the test set; optimistic, and never part of `mean`. areas: under the ROC curve in percent, of each network
+    where there are two classes, because with classes of unequal size accuracy alone says little.
     """
 
     mean: float
@@ -37,6 +38,7 @@ class Score:
     runs: tuple[float, ...]
     labels: str = "hard"
     best: tuple[float, ...] = ()
+    areas: tuple[float, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -83,16 +85,30 @@ def train(
 
 def accuracy(network: Network, x: Tensor, y: Tensor) -> float:
     """Percent of the records whose largest logit is their class. Soft labels count by their largest entry."""
+    right = _logits(network, x, y).argmax(1) == _hard(y)
+    return 100.0 * int(right.sum()) / x.shape[0]
+
+
+def area_under_curve(network: Network, x: Tensor, y: Tensor) -> float | None:
+    """The area under the ROC curve in percent, for two classes that are both there."""
+    logits, truth = _logits(network, x, y), _hard(y)
+    if logits.shape[1] != 2 or int(truth.min()) == int(truth.max()):
+        return None
+    from sklearn.metrics import roc_auc_score
+
+    return 100.0 * float(roc_auc_score(truth.numpy(), (logits[:, 1] - logits[:, 0]).numpy()))
+
+
+@torch.no_grad()
+def _logits(network: Network, x: Tensor, y: Tensor) -> Tensor:
     _check_lengths(x, y)
-    device = next(network.parameters()).device
-    last = likes_channels_last(network)
-    truth = (y.argmax(1) if y.dim() == 2 else y).to(device)
-    right = 0
-    with torch.no_grad():
-        for start in range(0, x.shape[0], SCORED_AT_ONCE):
-            records = x[start : start + SCORED_AT_ONCE].to(device, torch.float32)
-            right += int((logits_of(network, records, last).argmax(1) == truth[start : start + SCORED_AT_ONCE]).sum())
-    return 100.0 * right / x.shape[0]
+    device, last = next(network.parameters()).device, likes_channels_last(network)
+    parts = torch.split(x, SCORED_AT_ONCE)
+    return torch.cat([logits_of(network, part.to(device, torch.float32), last).cpu() for part in parts])
+
+
+def _hard(y: Tensor) -> Tensor:
+    return (y.argmax(1) if y.dim() == 2 else y).cpu()
 
 
 def fits(model: str, repeats: int) -> int:
@@ -113,13 +129,15 @@ def score_model(
     began = time.monotonic()
     runs: list[float] = []
     best: list[float] = []
+    areas: list[float] = []
     for repeat in range(fits(model, repeats)):
         if model in RECIPES:
             runs.append(_classical(model, task, seed + repeat))
         else:
-            last, top = _network_run(model, task, preset, seed + repeat, device)
+            last, top, area = _network_run(model, task, preset, seed + repeat, device)
             runs.append(last)
             best += [] if top is None else [top]
+            areas += [] if area is None else [area]
         if tick is not None:
             tick()
     return Score(
@@ -128,30 +146,31 @@ def score_model(
         tuple(runs),
         "soft" if task.y.dim() == 2 and model not in RECIPES else "hard",
         tuple(best),
+        tuple(areas),
         time.monotonic() - began,
     )
 
 
 def _classical(model: str, task: Task, seed: int) -> float:
-    hard = (task.y.argmax(1) if task.y.dim() == 2 else task.y).numpy()
-    truth = (task.test_y.argmax(1) if task.test_y.dim() == 2 else task.test_y).numpy()
+    hard, truth = _hard(task.y).numpy(), _hard(task.test_y).numpy()
     unit = [((records.to(torch.float32) + 1) / 2).numpy() for records in (task.x, task.test_x)]
     return accuracy_of(model, unit[0], hard, unit[1], truth, seed)
 
 
 def _network_run(
     model: str, task: Task, preset: Preset, seed: int, device: torch.device | str
-) -> tuple[float, float | None]:
-    """The accuracy at the end, and the best of all epochs where the preset asks for it."""
+) -> tuple[float, float | None, float | None]:
+    """The accuracy at the end, the best of all epochs where the preset asks for it, and the area at the end."""
     seen: list[float] = []
 
     def look(network: Network) -> None:
         seen.append(accuracy(network, task.test_x, task.test_y))
 
     network = train(model, task.x, task.y, task.classes, preset, seed, device, look if preset.every_epoch else None)
+    area = area_under_curve(network, task.test_x, task.test_y) if task.classes == 2 else None
     if seen:
-        return seen[-1], max(seen)
-    return accuracy(network, task.test_x, task.test_y), None
+        return seen[-1], max(seen), area
+    return accuracy(network, task.test_x, task.test_y), None, area
 
 
 def evaluate(

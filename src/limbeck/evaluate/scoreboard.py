@@ -71,6 +71,8 @@ class Row:
         values |= {**score_dict(self.score), "labels": self.score.labels, "seconds": round(self.score.seconds, 1)}
         if self.score.best:
             values["best_on_test"] = {**_spread(self.score.best), "selection": OPTIMISTIC}
+        if self.score.areas:
+            values["area_under_curve"] = _spread(self.score.areas)
         return values
 
 
