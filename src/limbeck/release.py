@@ -29,6 +29,7 @@ from limbeck.schema import Schema
 from limbeck.vault.noise import Randomness
 
 SNAPSHOTS = "snapshots.npz"  # the set as it was on the way, where a method keeps that
+COURSE = "course.json"  # numbers by step, made of answers, where a method writes them down
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,8 @@ class ReleaseWriter:
         write_npz(folder / "set.npz", result.x, result.y)
         if result.snapshots is not None:
             write_snapshots(folder / SNAPSHOTS, result.snapshots, result.y, np.asarray(result.snapshots_after))
+        if result.course:
+            write_atomic(folder / COURSE, as_json(result.course))
         write_parquet(folder / "data" / "train.parquet", result.x, result.y, self.schema)
         save_png(release_grid(result.x, result.y, self.schema), folder / "grid.png")
         counts = np.bincount(result.y, minlength=len(self.schema.classes)).tolist()
@@ -83,6 +86,7 @@ class ReleaseWriter:
             grid=None if strips else (folder / "grid.png").read_bytes(),
             strips=strips,
             way=() if kept is None else way_strips(kept, np.asarray(result.snapshots_after), result.y, self.schema),
+            course=result.course,
             generator=made_by is not None,
         )
         write_atomic(folder / "report.html", render(report).encode())

@@ -147,7 +147,7 @@ def test_killed_and_resumed_ends_in_the_same_set(tmp_path: Path, owner: type, ca
     settings, ledger = SMALL["datalens"], tmp_path / "ledger.sqlite"
     whole = make("datalens", settings, tmp_path / "whole", tmp_path / "whole.sqlite")
     resumed = broken_off_and_resumed("datalens", settings, tmp_path / "out", ledger, owner, called, call)
-    for name in ("set.npz", "snapshots.npz", "generator.safetensors"):
+    for name in ("set.npz", "snapshots.npz", "generator.safetensors", "course.json"):
         assert (resumed / name).read_bytes() == (whole / name).read_bytes()
     assert_paid_once(ledger)
     assert not (tmp_path / "teachers").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,8 @@ def test_the_set_and_its_generator_are_released(tmp_path: Path, whole: Path, var
     latents = generator.spec.latents(20, method_named("gswgan", SMALL).generator("set"))
     again = generator.network(latents, torch.from_numpy(release.y)).numpy()
     assert np.allclose(again, release.x, atol=1e-6)
+    course = json.loads((out / "course.json").read_text())
+    assert len(course) == 2 and all(len(values) == SMALL["T"] and min(values) > 0 for values in course.values())
     kept = np.load(out / "snapshots.npz")
     assert kept["after"].tolist() == [3, 5] and np.allclose(kept["x"][-1], release.x)
     assert not np.allclose(kept["x"][0], release.x)
@@ -119,7 +122,7 @@ def test_killed_and_resumed_ends_in_the_same_release(
 ) -> None:
     ledger = tmp_path / "own" / "ledger.sqlite"
     resumed = broken_off_and_resumed("gswgan", SMALL, tmp_path / "out", ledger, owner, name, call)
-    for file in ("set.npz", "generator.safetensors", "generator.json", "snapshots.npz"):
+    for file in ("set.npz", "generator.safetensors", "generator.json", "snapshots.npz", "course.json"):
         assert (resumed / file).read_bytes() == (whole / file).read_bytes(), file
     assert_paid_once(ledger)
     assert not list(ledger.parent.rglob("*.sealed")), "critics are forgotten when the run is over"

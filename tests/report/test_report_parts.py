@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from limbeck.errors import BadInput, NotReleasable
 from limbeck.report.budget import budget_view
 from limbeck.report.charts import Point, Segment, _ticks, bar, curve, score_bar
 from limbeck.report.closeness import closeness_view
-from limbeck.report.convergence import curve_view
+from limbeck.report.convergence import course_drawings, curve_view, read_course
 from limbeck.report.loading import model_snippets, parquet_sentence, scaling_sentence, set_snippets
 from limbeck.report.page import Report, render
 from limbeck.report.scores import is_benchmark, public_part, read_json, require_fit, require_public, score_table
@@ -220,6 +221,25 @@ def test_the_one_sentence_never_says_less_than_the_bound(
         assert guess_share(nothing) == 1.0 and "Nothing is promised" in in_one_sentence(nothing)[1]
         assert questions(nothing) == []
     assert len(questions(certificate)) == 6
+
+
+def test_the_course_is_drawn_and_read_back(certificate: dict[str, Any], gray: Schema, tmp_path: Path) -> None:
+    course = {"size of the noised answer": [300.0 - step for step in range(120)], "movement": [0.5, 0.25], "one": [1.0]}
+    path = tmp_path / "course.json"
+    path.write_text(json.dumps(course))
+    assert read_course(path) == course
+    drawings = dict(course_drawings(course))
+    assert set(drawings) == {"size of the noised answer", "movement"}  # a single number is no curve
+    assert (
+        drawings["size of the noised answer"].count("<circle") == 40
+        and "299 at the start" in drawings["size of the noised answer"]
+    )
+    page = render(Report(certificate=certificate, schema=gray, grid=b"x", course=course))
+    assert "How it came about" in page and "Movement, step by step." in page
+    for wrong in ({"a": 1}, {"a": ["1"]}, {"a": [None]}):
+        path.write_text(json.dumps(wrong))
+        with pytest.raises(BadInput, match="something else than numbers"):
+            read_course(path)
 
 
 def test_the_way_shows_the_first_picture_of_each_class(certificate: dict[str, Any], gray: Schema) -> None:

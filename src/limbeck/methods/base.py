@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -44,6 +44,7 @@ class SyntheticSet:
 
     snapshots: x as it was on the way, after so many answers each, for the curve of accuracy against epsilon.
     generator: what made the set, where a method has one; it is released beside the set, for more records.
+    course: by name, a number for every answer, made of answers and of the set alone; drawn in the report.
     """
 
     x: NDArray[np.float32]
@@ -51,6 +52,7 @@ class SyntheticSet:
     snapshots: NDArray[np.float32] | None = None
     snapshots_after: tuple[int, ...] = ()
     generator: TrainedGenerator | None = None
+    course: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

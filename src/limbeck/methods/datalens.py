@@ -128,13 +128,14 @@ class DataLens(TeacherMethod):
             latents, labels = self.latents(step, "votes", self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
             question, undo = self._question(schema, course, step, made, labels)
-            noisy = undo(ask(VOTES, step, question).tensor().view(self.batch, -1))
+            answer = ask(VOTES, step, question).tensor()
+            noisy = undo(answer.view(self.batch, -1))
             if self.smooth and schema.is_image:
                 noisy = smoothed(noisy.view(made.shape), self.smooth).flatten(1)
             target = (made + self.gamma * self._direction(noisy).view(made.shape)).to(device)
             for _ in range(self.fit):
                 course.descend((course.drawn(latents, labels) - target).square().mean())
-            course.note(step)
+            course.note(step, answer)
         return course.result()
 
     def _direction(self, noisy: Tensor) -> Tensor:

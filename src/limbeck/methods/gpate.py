@@ -75,10 +75,11 @@ class GPATE(TeacherMethod):
             own: Own = {"kept": self.kept, "bins": self.bins, "c": self.c}
             own["projection_seed"] = self.seed_at("projection", step)
             question = self.question(BinVote, schema, course, step, made, labels, own)
-            winners = self._winners(ask(VOTES, step, question).tensor().view(self.batch, self.kept, self.bins))
+            answer = ask(VOTES, step, question).tensor()
+            winners = self._winners(answer.view(self.batch, self.kept, self.bins))
             target = made + self.gamma * question.projection().back(winners).view(made.shape)
             course.descend((course.drawn(latents, labels) - target.to(device)).square().mean())
-            course.note(step)
+            course.note(step, answer)
         return course.result()
 
     def _winners(self, votes: Tensor) -> Tensor:

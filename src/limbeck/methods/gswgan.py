@@ -138,7 +138,7 @@ class GSWGAN(Method):
             )
             uphill = ask("gradients", step, question).tensor(device).view(images.shape)
             course.follow(images, -uphill / self.B)
-            course.note(step)
+            course.note(step, uphill)
         return course.result()
 
     def spec(self) -> GeneratorSpec:
@@ -196,8 +196,8 @@ class AveragedCourse(Course):
         return super().state | {f"average.{name}": value.detach() for name, value in self._average.named_parameters()}
 
     @torch.no_grad()
-    def note(self, step: int) -> None:
+    def note(self, step: int, answer: Tensor) -> None:
         share = 1 - min(self._ema, (1 + step) / (10 + step))
         for value, average in zip(self.generator.parameters(), self._average.parameters(), strict=True):
             average.lerp_(value, share)
-        super().note(step)
+        super().note(step, answer)

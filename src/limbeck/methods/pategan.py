@@ -63,11 +63,12 @@ class PATEGAN(TeacherMethod):
             latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
             question = self.question(BeliefVote, schema, course, step, made, labels, {"threshold": HALF})
-            believed = (ask(VOTES, step, question).tensor(device) > 0).float()
+            answer = ask(VOTES, step, question).tensor(device)
+            believed = (answer > 0).float()
             for _ in range(self.student_steps):
                 student.learn(made.to(device), labels.to(device), believed)
             self._follow(course, student, schema, step)
-            course.note(step)
+            course.note(step, answer)
         return course.result()
 
     def _follow(self, course: Course, student: Student, schema: Schema, step: int) -> None:

@@ -19,6 +19,8 @@ from limbeck.vault.api import Discriminator, EnsembleSpec, Question, check_ensem
 
 MADE_AT_ONCE = 500
 VOTES = "votes"
+COURSE = ("size of the noised answer", "movement of the generator's records")  # root mean squares, by step
+WATCHED = 20  # records whose movement is measured
 Asked = TypeVar("Asked", bound=Question)
 Own = dict[str, Any]  # arguments of a kind of question that the others do not have
 
@@ -177,6 +179,12 @@ class Course:
         self._latents = spec.latents(len(self._labels), method.generator("set"))
         self._kept = torch.zeros(snapshots, len(self._labels), *schema.shape)
         self._after = [math.ceil((place + 1) * steps / snapshots) for place in range(snapshots)]
+        self._course = torch.zeros(steps, len(COURSE), dtype=torch.float64)
+        self._watched = slice(None, None, math.ceil(len(self._labels) / WATCHED))
+        self._seen = self._shown()
+
+    def _shown(self) -> Tensor:
+        return self._made_by(self.generator, self._latents[self._watched], self._labels[self._watched])
 
     def _built(self, method: Method, schema: Schema) -> nn.Module:
         built = build_generator(self.spec, schema.shape, len(schema.classes), method.seed_at("generator"))
@@ -189,7 +197,8 @@ class Course:
 
     @property
     def state(self) -> dict[str, Tensor]:
-        return self._adam.state | ({"snapshots": self._kept} if len(self._kept) else {})
+        kept = {"snapshots": self._kept} if len(self._kept) else {}
+        return self._adam.state | kept | {"course": self._course, "seen": self._seen}
 
     def descend(self, loss: Tensor) -> None:
         self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
@@ -212,8 +221,11 @@ class Course:
         parts = zip(torch.split(latents, MADE_AT_ONCE), torch.split(labels, MADE_AT_ONCE), strict=True)
         return torch.cat([generator(z.to(self.device), y.to(self.device)).cpu() for z, y in parts])
 
-    def note(self, step: int) -> None:
-        """Keep the set as it is now, if the curve wants one here."""
+    def note(self, step: int, answer: Tensor) -> None:
+        """Write down how large the answer was and how far some pictures moved; keep the set, if the curve wants one here."""
+        moved = self._shown()
+        self._course[step] = torch.stack([_usual(answer), _usual(moved - self._seen)])
+        self._seen.copy_(moved)
         if step + 1 in self._after:
             self._kept[self._after.index(step + 1)] = self._made_by(self.released, self._latents, self._labels)
 
@@ -225,4 +237,9 @@ class Course:
             self._kept.numpy() if len(self._kept) else None,
             tuple(self._after),
             TrainedGenerator(self.spec, weights),
+            {name: self._course[:, place].tolist() for place, name in enumerate(COURSE)},
         )
+
+
+def _usual(numbers: Tensor) -> Tensor:
+    return numbers.detach().cpu().double().square().mean().sqrt()

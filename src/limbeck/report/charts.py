@@ -67,12 +67,12 @@ class Point:
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 460, 250, 46, 40, 14, 14
 
 
-def curve(points: Sequence[Point], x_title: str, y_title: str, words: str) -> Markup:
-    """A line with its spread as a band, on two axes with round ticks."""
+def curve(points: Sequence[Point], x_title: str, y_title: str, words: str, highest: float = 100.0) -> Markup:
+    """A line with its spread as a band, on two axes with round ticks; the axis stays below `highest`."""
     points = sorted(points, key=lambda point: point.x)
     x_ticks = _ticks(min(point.x for point in points), max(point.x for point in points))
     lows, highs = [point.y - point.spread for point in points], [point.y + point.spread for point in points]
-    y_ticks = _ticks(max(min(lows), 0.0), min(max(highs), 100.0))
+    y_ticks = _ticks(max(min(lows), 0.0), min(max(highs), highest))
 
     def across(value: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * _share(value, x_ticks)

@@ -6,18 +6,21 @@ It is a JSON object with `points` (each with `accuracy`, `epsilon` or `step`, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from limbeck.errors import BadInput
 from limbeck.report.charts import Point, curve
-from limbeck.report.scores import finite
+from limbeck.report.scores import finite, read_json
 from limbeck.report.wording import number
 
 FILE = "curve.json"
+MOST_POINTS = 50  # of a course that is drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +59,29 @@ def curve_view(values: Mapping[str, Any], what: str = FILE) -> CurveView:
             tuple(number(point.get(name)) for name in ("step", "epsilon", "accuracy", "std")) for point in found
         ),
     )
+
+
+def read_course(path: Path) -> dict[str, list[float]]:
+    """The curves that a method wrote beside its set."""
+    values = read_json(path, "course of a run")
+    if not all(
+        isinstance(curve, list) and all(finite(each) is not None for each in curve) for curve in values.values()
+    ):
+        raise BadInput(f"{path} holds something else than numbers by step.")
+    return values
+
+
+def course_drawings(course: Mapping[str, Sequence[float]]) -> tuple[tuple[str, Markup], ...]:
+    """A drawing for every curve of a run's course, with its name; of long ones the means of equal stretches."""
+    return tuple((name, _course_drawing(name, values)) for name, values in course.items() if len(values) > 1)
+
+
+def _course_drawing(name: str, values: Sequence[float]) -> Markup:
+    stretch = math.ceil(len(values) / MOST_POINTS)
+    parts = [values[start : start + stretch] for start in range(0, len(values), stretch)]
+    points = [Point(x=place * stretch + len(part), y=sum(part) / len(part)) for place, part in enumerate(parts)]
+    words = f"{name}: {points[0].y:.3g} at the start, {points[-1].y:.3g} at the end."
+    return curve(points, "answers", "root mean square", words, highest=math.inf)
 
 
 def _points(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:

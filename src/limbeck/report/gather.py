@@ -14,7 +14,7 @@ from limbeck.data import DataSource
 from limbeck.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
 from limbeck.generator import has_generator
-from limbeck.release import SNAPSHOTS, Release, read_release
+from limbeck.release import COURSE, SNAPSHOTS, Release, read_release
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
 from limbeck.report.page import Report
@@ -170,6 +170,8 @@ def own_grant(ledger: Ledger, account: Account, run: Path, certificate: dict[str
 
 
 def _with_pictures(report: Report, release: Release, sources: Sources) -> Report:
+    if (sources.run / COURSE).exists():
+        report = dataclasses.replace(report, course=convergence.read_course(sources.run / COURSE))
     grid = (sources.run / "grid.png").read_bytes() if (sources.run / "grid.png").is_file() else None
     if not release.schema.is_image:
         return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release))

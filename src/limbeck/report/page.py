@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from limbeck.errors import NotReleasable, WallBreach
 from limbeck.report import views
 from limbeck.report.budget import BudgetView
 from limbeck.report.closeness import closeness_view
-from limbeck.report.convergence import curve_view
+from limbeck.report.convergence import course_drawings, curve_view
 from limbeck.report.scores import score_table
 from limbeck.report.strips import MOST_CLASSES, Strip
 from limbeck.schema import Schema
@@ -41,6 +41,7 @@ class Report:
     grid: bytes | None = None
     strips: Sequence[Strip | None] = ()
     way: Sequence[tuple[int, Strip]] = ()
+    course: Mapping[str, Sequence[float]] = field(default_factory=dict)
     evaluations: Sequence[Mapping[str, Any]] = ()
     curve: Mapping[str, Any] | None = None
     budget: BudgetView | None = None
@@ -87,6 +88,7 @@ def render(report: Report) -> str:
         "grid_words": views.grid_words(schema),
         "classes": views.classes(schema, report.strips, report.nearest, report.real),
         "way": report.way,
+        "course": course_drawings(report.course),
         "schema_classes": len(schema.classes),
         "brief_names": views.brief_names(schema),
         "classes_left": max(len(schema.classes) - MOST_CLASSES, 0) if report.strips else 0,
