@@ -252,7 +252,7 @@ def test_what_does_not_fit_the_data_is_refused(settings: dict[str, Any], sentenc
         ("datalens", {"first": -1}),
         ("datalens", {"hidden": -1}),
         ("datalens", {"first": 2, "hidden": 0}),
-        ("pategan", {"hidden": 0}),
+        ("pategan", {"first": 2}),
         ("datalens", {"teacher_decay": -1.0}),
         ("datalens", {"smooth": -0.5}),
         ("datalens", {"beta": -0.1}),

@@ -48,7 +48,7 @@ AGGREGATES = ("topagg", "d2pfed", "fetchsgd")
 class DataLens(TeacherMethod):
     """k, c, beta, gamma: the paper's. A coordinate counts if its noisy votes pass beta * teachers; between sigma / (2 teachers)
     and sigma / teachers is right without `smooth`, a third of that with it. smooth: std, in pixels, of the Gaussian that votes on
-    pictures are smoothed with; 0 for none, and tables have none. fit: steps of Adam towards one answer. aggregate: topagg,
+    pictures are smoothed with; 0 for none, and tables have none. aggregate: topagg,
     d2pfed (with levels, reach) or fetchsgd (with rows, columns of the sketch). top_k, stochastic, threshold: parts of TopAgg
     that can be left out.
     """
@@ -58,25 +58,12 @@ class DataLens(TeacherMethod):
     paper: ClassVar[str] = "Wang et al., DataLens, Algorithms 1 to 3"
     needs: ClassVar[str] = "images or tables; minutes on two cores, hours with the paper's teachers"
 
-    teachers: int = 5000
-    T: int = 20
-    batch: int = 20
-    teacher_batch: int = 10
-    teacher_steps: int = 5
-    first_steps: int = 20
-    teacher_eta: float = 3e-3
-    teacher_decay: float = 10.0
-    first: int = 0
-    hidden: int = 0
-    latent: int = 3
-    width: int = 32
     aggregate: str = "topagg"
     k: int = 300
     c: float = 1e-5
     beta: float = 0.15
     gamma: float = 0.3
     smooth: float = 0.8
-    fit: int = 30
     top_k: bool = True
     stochastic: bool = True
     threshold: bool = True
@@ -89,7 +76,7 @@ class DataLens(TeacherMethod):
         super().__post_init__()
         if self.aggregate not in AGGREGATES:
             raise BadSettings(f"aggregate must be one of {', '.join(AGGREGATES)}, got aggregate={self.aggregate}.")
-        for name in ("k", "fit", "rows", "columns"):
+        for name in ("k", "rows", "columns"):
             if getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
         for name in ("c", "gamma", "reach"):
@@ -132,9 +119,8 @@ class DataLens(TeacherMethod):
             noisy = undo(answer.view(self.batch, -1))
             if self.smooth and schema.is_image:
                 noisy = smoothed(noisy.view(made.shape), self.smooth).flatten(1)
-            target = (made + self.gamma * self._direction(noisy).view(made.shape)).to(device)
-            for _ in range(self.fit):
-                course.descend((course.drawn(latents, labels) - target).square().mean())
+            target = made + self.gamma * self._direction(noisy).view(made.shape)
+            course.fit(latents, labels, target, self.fit)
             course.note(step, answer)
         return course.result()
 

@@ -78,7 +78,7 @@ class GPATE(TeacherMethod):
             answer = ask(VOTES, step, question).tensor()
             winners = self._winners(answer.view(self.batch, self.kept, self.bins))
             target = made + self.gamma * question.projection().back(winners).view(made.shape)
-            course.descend((course.drawn(latents, labels) - target.to(device)).square().mean())
+            course.fit(latents, labels, target, self.fit)
             course.note(step, answer)
         return course.result()
 

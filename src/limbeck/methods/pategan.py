@@ -67,7 +67,8 @@ class PATEGAN(TeacherMethod):
             believed = (answer > 0).float()
             for _ in range(self.student_steps):
                 student.learn(made.to(device), labels.to(device), believed)
-            self._follow(course, student, schema, step)
+            for turn in range(self.fit):
+                self._follow(course, student, schema, step * self.fit + turn)
             course.note(step, answer)
         return course.result()
 

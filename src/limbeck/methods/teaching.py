@@ -31,32 +31,34 @@ class TeacherMethod(Method):
     teacher_batch, teacher_steps, first_steps: records of a teacher's step, its steps per step of the generator, and before
     the first one. teacher_eta, eta: Adam's steps of teachers and generator. teacher_decay: how strongly a teacher's weights are
     pulled to 0, which keeps its votes up with the generator. first, second, hidden: sizes of a teacher; first=0 leaves its
-    convolutions out, which is many times as fast, and hidden=0 with it all but a template for each class. latent, width: of
-    the generator. sigma: std of the noise on every number of the votes' sum; left out, it follows from epsilon. snapshots:
-    sets on the way that are kept for the curve.
+    convolutions out, which is many times as fast, and hidden=0 with it all but a template for each class. fit: steps of the
+    generator for each answer. latent, width: of the generator. sigma: std of the noise on every number of the votes' sum; left
+    out, it follows from epsilon. snapshots: sets on the way that are kept for the curve. The defaults are for two cores; see
+    `datalens.py` for the papers' sizes.
     """
 
-    teachers: int = 4000
-    T: int = 149
-    batch: int = 15
-    teacher_batch: int = 15
-    teacher_steps: int = 2
-    first_steps: int = 10
-    teacher_eta: float = 1e-3
-    teacher_decay: float = 0.0
-    first: int = 11
+    teachers: int = 5000
+    T: int = 20
+    batch: int = 20
+    teacher_batch: int = 10
+    teacher_steps: int = 5
+    first_steps: int = 20
+    teacher_eta: float = 3e-3
+    teacher_decay: float = 10.0
+    first: int = 0
     second: int = 42
-    hidden: int = 256
+    hidden: int = 0
     eta: float = 1e-3
-    latent: int = 50
-    width: int = 128
+    fit: int = 30
+    latent: int = 3
+    width: int = 32
     sigma: float | None = None
     snapshots: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         counts = (
-            "teachers", "T", "batch", "teacher_batch", "teacher_steps", "first_steps", "second", "latent", "width"
+            "teachers", "T", "batch", "teacher_batch", "teacher_steps", "first_steps", "second", "fit", "latent", "width"
         )  # fmt: skip
         for name in counts:
             if getattr(self, name) < 1:
@@ -202,6 +204,12 @@ class Course:
 
     def descend(self, loss: Tensor) -> None:
         self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
+
+    def fit(self, latents: Tensor, labels: Tensor, target: Tensor, steps: int) -> None:
+        """Learn to make `target` of these latents."""
+        wanted = target.to(self.device)
+        for _ in range(steps):
+            self.descend((self.drawn(latents, labels) - wanted).square().mean())
 
     def follow(self, records: Tensor, slope: Tensor) -> None:
         """One step of Adam along `slope`, the gradient with respect to records that were `drawn`."""
