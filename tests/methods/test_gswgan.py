@@ -35,10 +35,14 @@ SMALL: dict[str, Any] = {
     "K": 12, "T": 5, "B": 4, "block": 3, "n_dis": 2, "M": 4, "T_w": 1, "width": 2, "critic_width": 2, "per_class": 2,
     "sigma": 2.0, "snapshots": 2,
 }  # fmt: skip
+PAPERS: dict[str, Any] = {
+    "K": 1000, "block": 1, "T": 20_000, "B": 32, "n_dis": 5, "M": 32, "T_w": 2000, "eta_G": 1e-4, "eta_D": 1e-4, "ema": 0.999,
+    "latent": 10, "width": 64, "critic_width": 64,
+}  # fmt: skip
 
 
 def asked(**settings: Any) -> TeacherGradient:
-    (query,) = method_named("gswgan", settings).queries(MNIST, settings.get("sigma", 1.0))
+    (query,) = method_named("gswgan", {**PAPERS, **settings}).queries(MNIST, settings.get("sigma", 1.0))
     assert isinstance(query, TeacherGradient)
     return query
 
@@ -81,7 +85,7 @@ def test_the_unsound_form_is_no_option() -> None:
     ("variant", "epsilon", "sigma"), [("A", 10.0, 1.0033), ("A", 1.0, 6.5159), ("B", 10.0, 0.5076), ("B", 1.0, 1.3372)]
 )
 def test_the_noise_of_both_variants(variant: str, epsilon: float, sigma: float) -> None:
-    plan = make_plan(MNIST, method_named("gswgan", {"variant": variant}), epsilon, 1e-5)
+    plan = make_plan(MNIST, method_named("gswgan", {**PAPERS, "variant": variant}), epsilon, 1e-5)
     assert plan.queries[0].noise_multiplier == pytest.approx(sigma, rel=0.01)
     assert plan.price.epsilon <= epsilon
 
@@ -179,4 +183,4 @@ def test_data_that_does_not_fit_is_refused_in_words() -> None:
         make_plan(table, method_named("gswgan", {"K": 10}), 10.0, 1e-5)
     few = Schema(name="few", shape=(1, 8, 8), classes=("a", "b"), records=500)
     with pytest.raises(BadSettings, match=r"K=1000 is more than the 500 records of 'few'; choose K=100 or less"):
-        make_plan(few, method_named("gswgan", {}), 10.0, 1e-5)
+        make_plan(few, method_named("gswgan", {"K": 1000}), 10.0, 1e-5)

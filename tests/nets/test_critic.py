@@ -32,9 +32,9 @@ def test_a_critic_starts_from_its_own_seed_alone() -> None:
         assert torch.allclose(together[name][1], value[0], atol=1e-6), name
 
 
-@pytest.mark.parametrize("width", [0, 4, 20])
-def test_stacked_critics_are_the_single_ones(width: int) -> None:
-    weights, (x, y) = critic_weights(SHAPE, CLASSES, width, [1, 2, 3]), batch(3, 5)
+@pytest.mark.parametrize(("width", "hidden"), [(0, 0), (0, 5), (4, 0), (20, 0)])
+def test_stacked_critics_are_the_single_ones(width: int, hidden: int) -> None:
+    weights, (x, y) = critic_weights(SHAPE, CLASSES, width, [1, 2, 3], hidden), batch(3, 5)
     together = critic_score(weights, x, y)
     for place in range(3):
         single = {name: value[place : place + 1] for name, value in weights.items()}
@@ -44,9 +44,9 @@ def test_stacked_critics_are_the_single_ones(width: int) -> None:
     assert torch.allclose(shared[0], together[0], atol=1e-4) and shared.shape == (3, 5)
 
 
-@pytest.mark.parametrize("width", [0, 4, 20])
-def test_no_gradient_crosses_from_critic_to_critic_or_image_to_image(width: int) -> None:
-    weights, (x, y) = critic_weights(SHAPE, CLASSES, width, [1, 2]), batch(2, 3)
+@pytest.mark.parametrize(("width", "hidden"), [(0, 0), (0, 5), (4, 0), (20, 0)])
+def test_no_gradient_crosses_from_critic_to_critic_or_image_to_image(width: int, hidden: int) -> None:
+    weights, (x, y) = critic_weights(SHAPE, CLASSES, width, [1, 2], hidden), batch(2, 3)
     x.requires_grad_(True)
     (slope,) = torch.autograd.grad(critic_score(weights, x, y)[1, 2], x, create_graph=True)
     assert slope[1, 2].abs().sum() > 0

@@ -105,10 +105,14 @@ def test_a_class_of_fakes_counts_for_as_much_as_among_the_records() -> None:
     other[0, 2:] = 0.5
     for labels, matters in (([0, 1, 2, 2], False), ([0, 1, 1, 1], True)):
         fakes = (Batch(-some, torch.tensor([labels]), torch.ones(1, 4)) for some in (x, other))
-        critic = dataclasses.replace(CRITIC, penalty=1e-9)  # which looks between records and fakes whatever their labels
+        critic = dataclasses.replace(
+            CRITIC, penalty=1e-9
+        )  # which looks between records and fakes whatever their labels
         one, two = (critic.loss(critic.start([1]), real, fake, torch.Generator().manual_seed(1)) for fake in fakes)
         assert torch.allclose(one, two, atol=1e-6) is not matters
-    assert balanced(real, Batch(x, torch.tensor([[0, 1, 1, 2]]), torch.ones(1, 4)), 3).tolist() == [[3.0, 0.5, 0.5, 0.0]]
+    assert balanced(real, Batch(x, torch.tensor([[0, 1, 1, 2]]), torch.ones(1, 4)), 3).tolist() == [
+        [3.0, 0.5, 0.5, 0.0]
+    ]
 
 
 def test_places_without_a_record_do_not_count() -> None:

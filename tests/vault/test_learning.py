@@ -18,6 +18,7 @@ SPEC = EnsembleSpec(teachers=TEACHERS, batch=6)
 SCHEMA = Schema(name="few", shape=SHAPE, classes=tuple("abc"), records=40)
 KINDS: list[Teacher] = [
     Critic(shape=SHAPE, classes=CLASSES, width=0),
+    Critic(shape=SHAPE, classes=CLASSES, width=0, hidden=3),
     Critic(shape=SHAPE, classes=CLASSES, width=4),
     Critic(shape=SHAPE, classes=CLASSES, width=20),
     Discriminator(shape=SHAPE, classes=CLASSES, first=3, second=4, hidden=5),
@@ -43,7 +44,9 @@ def test_a_step_is_adams(teacher: Teacher, monkeypatch: pytest.MonkeyPatch) -> N
     def watched(self: Teacher, weights: dict[str, torch.Tensor], *given: Batch) -> torch.Tensor:
         loss = asked(self, weights, *given)
         moving = {name: value for name, value in weights.items() if name not in self.fixed}
-        seen.append(dict(zip(moving, torch.autograd.grad(loss.sum(), list(moving.values()), retain_graph=True), strict=True)))
+        seen.append(
+            dict(zip(moving, torch.autograd.grad(loss.sum(), list(moving.values()), retain_graph=True), strict=True))
+        )
         return loss
 
     monkeypatch.setattr(type(teacher), "loss", watched)

@@ -1,9 +1,9 @@
 """The critic of GS-WGAN over stacked weights: three convolutions 5 x 5 with stride 2, and a projection on the label.
 
 Every matrix is divided by its largest singular value (spectral norm), which a vector per matrix keeps track of by power
-iteration. Without filters a critic is a template for each class, whose product with the image is its score: it sees the
-mean of a class alone, but learns that in a few steps. All functions keep the leading axis of networks apart (see
-`limbeck.nets.stacked`).
+iteration. Without filters a critic is a template for each class, whose product with the image is its score, and beside it one
+hidden layer: templates see the mean of a class alone, but learn that in a few steps; hidden units see how its images vary.
+All functions keep the leading axis of networks apart (see `limbeck.nets.stacked`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ TEMPLATES = "template.weight"
 FIRST_ITERATIONS = 10  # of the power method, so that the first steps see about the right norms
 
 
-def critic_weights(shape: Shape, classes: int, width: int, seeds: Sequence[int]) -> dict[str, Tensor]:
-    """First weights of one critic per seed, with `width`, 2 `width` and 4 `width` filters; templates if `width` is 0."""
+def critic_weights(shape: Shape, classes: int, width: int, seeds: Sequence[int], hidden: int = 0) -> dict[str, Tensor]:
+    """First weights of one critic per seed, with `width`, 2 `width` and 4 `width` filters; if `width` is 0, with templates and
+    `hidden` units."""
     channels, height, wide = image_shape("critic", shape)
     if not width:
-        return start_weights({TEMPLATES: (math.prod(shape), classes)}, seeds)
+        numbers = math.prod(shape)
+        units = {"hidden.weight": (numbers, hidden), "hidden.bias": (hidden,), "out.weight": (hidden, classes + 1)}
+        return start_weights({TEMPLATES: (numbers, classes), **(units if hidden else {})}, seeds)
     shapes: dict[str, tuple[int, ...]] = {}
     for place, name in enumerate(CONVOLUTIONS):
         filters = width * 2**place
@@ -53,14 +56,24 @@ def critic_weights(shape: Shape, classes: int, width: int, seeds: Sequence[int])
 def critic_score(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
     """(critics, images) of x (critics or 1, images, channels, height, width), y (critics or 1, images)."""
     if TEMPLATES in weights:
-        by_class = linear(x.flatten(2), weights[TEMPLATES])
-        return (by_class * F.one_hot(y, by_class.shape[2])).sum(2)
+        return _by_templates(weights, x.flatten(2), y)
     narrow = weights["conv1.bias"].shape[1] <= NARROW
     features = _by_groups(weights, x) if narrow else _by_patches(weights, x)
     table = weights["label.weight"].transpose(1, 2) / _norm(weights, "label")[:, None, None]
     rows = table[torch.arange(len(table), device=y.device)[:, None], y.expand(len(table), -1)]
     head = weights["head.weight"].transpose(1, 2) / _norm(weights, "head")[:, None, None]
     return (features * (head + rows)).sum(2) + weights["head.bias"]
+
+
+def _by_templates(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    by_class = linear(x, weights[TEMPLATES])
+    classes = by_class.shape[2]
+    common: Tensor | float = 0.0
+    if "hidden.weight" in weights:
+        units = F.leaky_relu(linear(x, weights["hidden.weight"], weights["hidden.bias"]), LEAK)
+        out = linear(units, weights["out.weight"])
+        by_class, common = by_class + out[:, :, :classes], out[:, :, classes]
+    return (by_class * F.one_hot(y, classes)).sum(2) + common
 
 
 def _by_patches(weights: dict[str, Tensor], x: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from limbeck.vault.teachers import Batch, Pupils, Teacher, Weights, balanced
 class Critic(Teacher):
     """Lowers mean score of fakes - mean score of records + penalty * mean (|gradient between them| - 1)^2.
 
-    width             filters of the first layer; 0: a template for each class instead of the network
+    width, hidden     filters of the first layer; 0: a template for each class, and so many hidden units, instead of them
     penalty           weight of the gradient penalty
     warm              steps of the warm start (0: none), each of warm_steps critic steps and one of a throw-away generator
     latent, generator_width, generator_eta     of that generator
@@ -33,6 +33,7 @@ class Critic(Teacher):
     eta: float = 1e-4
     beta2: float = 0.9
     width: int = 64
+    hidden: int = 0
     penalty: float = 10.0
     warm: int = 0
     warm_steps: int = 5
@@ -44,15 +45,16 @@ class Critic(Teacher):
         super().__post_init__()
         for name in ("warm_steps", "latent", "generator_width"):
             require_count(name, getattr(self, name))
-        if self.width:
-            require_count("width", self.width)
+        for name in ("width", "hidden"):
+            if getattr(self, name):
+                require_count(name, getattr(self, name))
         require_positive("penalty", self.penalty)
         require_positive("generator_eta", self.generator_eta)
         if self.warm < 0:
             raise BadInput(f"warm must be at least 0, got warm={self.warm}.")
 
     def start(self, seeds: Sequence[int]) -> Weights:
-        return critic_weights(self.shape, self.classes, self.width, seeds)
+        return critic_weights(self.shape, self.classes, self.width, seeds, self.hidden)
 
     def loss(self, weights: Weights, real: Batch, fake: Batch, random: torch.Generator) -> Tensor:
         turn_vectors(weights)
