@@ -95,6 +95,10 @@ def test_the_full_scale_is_the_papers_own() -> None:
     bulk = by_name["psg-1b", "dpmerf-full-eps10/mnist"]
     assert settings_at(bulk, "full") == {"per_class": 6000} and settings_at(bulk, "cpu") == {"per_class": 1000}
     assert scoring_at(bulk, "full").preset.name == "psg-full"
+    critics = settings_at(by_name["datalens-1", "gswgan-eps10/mnist"], "full")
+    assert (critics["K"], critics["T"], critics["B"], critics["critic_width"]) == (1000, 20_000, 32, 64)
+    teachers = settings_at(by_name["datalens-1", "datalens-eps1/mnist"], "full")
+    assert (teachers["teachers"], teachers["T"], teachers["k"], teachers["first"]) == (4000, 149, 200, 11)
 
 
 def test_tables_of_one_paper_share_their_sets() -> None:

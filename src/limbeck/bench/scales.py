@@ -17,6 +17,18 @@ from limbeck.evaluate.presets import Preset, preset_named
 # Fewer steps, so longer ones, from a calmer start; chosen on training records of MNIST.
 PSG_ON_A_CPU: Settings = {"R": 40, "T": 5, "K": 20, "J": 50, "width": 32, "eta": 1.0, "start": 0.3}
 
+# Of all teachers; their own defaults are for two cores.
+PAPERS_TEACHERS: Settings = {
+    "teachers": 4000, "T": 149, "batch": 15, "teacher_batch": 15, "teacher_steps": 2, "first_steps": 10, "teacher_eta": 1e-3,
+    "teacher_decay": 0.0, "first": 11, "hidden": 256, "latent": 50, "width": 128, "fit": 1,
+}  # fmt: skip
+PAPERS_DATALENS: Settings = {**PAPERS_TEACHERS, "k": 200, "beta": 0.7, "gamma": 1.0, "smooth": 0.0}
+PAPERS_GSWGAN: Settings = {
+    "K": 1000, "block": 1, "T": 20_000, "B": 32, "n_dis": 5, "M": 32, "T_w": 2000, "eta_G": 1e-4, "eta_D": 1e-4, "ema": 0.999,
+    "latent": 10, "width": 64, "critic_width": 64,
+}  # fmt: skip
+FEW_TEACHERS: Settings = {"teachers": 40, "T": 2, "batch": 10, "teacher_steps": 1, "first_steps": 1, "fit": 1}
+
 # What a scale changes for a method. A method that is not listed runs with its own defaults.
 SETTINGS: dict[str, dict[str, Settings]] = {
     "ndpdc": {"small": {"I": 10, "width": 8}, "cpu": {"I": 2000, "width": 64}},
@@ -26,6 +38,10 @@ SETTINGS: dict[str, dict[str, Settings]] = {
     "dsa": {"small": {"R": 1, "T": 1, "J": 1, "width": 8, "L": 10}, "cpu": {"R": 100, "width": 32, "L": 64}},
     "dpmerf": {"small": {"features": 100, "T": 5}},
     "dpsgd": {"small": {"T": 3, "width": 8}},
+    "gswgan": {"small": {"K": 40, "T": 2, "B": 10, "snapshots": 0}, "full": PAPERS_GSWGAN},
+    "datalens": {"small": FEW_TEACHERS, "full": PAPERS_DATALENS},
+    "gpate": {"small": FEW_TEACHERS, "full": {**PAPERS_TEACHERS, "confident": 0.5, "gamma": 1.0}},
+    "pategan": {"small": FEW_TEACHERS, "full": {**PAPERS_TEACHERS, "batch": 64, "student_steps": 1}},
 }
 BULK = {"small": 20, "cpu": 1000, "full": 6000}
 SMALL = Preset(name="small", width=8, epochs=2, lr=0.02, networks=1, source="a smoke test")
