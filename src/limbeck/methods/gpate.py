@@ -38,11 +38,15 @@ class GPATE(TeacherMethod):
     paper: ClassVar[str] = "Long et al., G-PATE, Algorithms 1 and 2"
     needs: ClassVar[str] = "images or tables; as DataLens"
 
+    teachers: int = 2000
+    T: int = 60
+    teacher_steps: int = 2
+    fit: int = 10
     kept: int = 10
     bins: int = 10
     c: float = 1e-3
-    confident: float = 0.5
-    gamma: float = 1.0
+    confident: float = 0.1
+    gamma: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,6 +5,8 @@ Jordon, Yoon and van der Schaar, "PATE-GAN: Generating Synthetic Data with Diffe
 Where we differ, and why:
 - Gaussian noise on the sum of votes, priced exactly and independently of the data. The paper's Laplace noise comes with a bound
   that depends on the data, which could not be published. One teacher moves one record's vote by 1, a batch by sqrt(batch).
+- A record counts as believed if its noised votes are more than the usual record's of its class in the same step. The paper asks
+  for a majority of the teachers, which no early record gets: the student would learn that everything is fake, and no more.
 - Student and generator see the noised votes alone, so they may take as many steps as they like (`student_steps`).
 - Labels are given to all networks; networks and ensemble as in DataLens.
 """
@@ -64,13 +66,18 @@ class PATEGAN(TeacherMethod):
             made = course.made(latents, labels)
             question = self.question(BeliefVote, schema, course, step, made, labels, {"threshold": HALF})
             answer = ask(VOTES, step, question).tensor(device)
-            believed = (answer > 0).float()
+            believed = self._believed(answer, labels.to(device))
             for _ in range(self.student_steps):
                 student.learn(made.to(device), labels.to(device), believed)
             for turn in range(self.fit):
                 self._follow(course, student, schema, step * self.fit + turn)
             course.note(step, answer)
         return course.result()
+
+    def _believed(self, votes: Tensor, labels: Tensor) -> Tensor:
+        """1 for the records that get more noisy votes than the usual one of their class in this step, 0 for the others."""
+        usual = torch.stack([votes[labels == label].median() for label in labels])
+        return (votes > usual).float()
 
     def _follow(self, course: Course, student: Student, schema: Schema, step: int) -> None:
         """One step of the generator towards what the student takes for real."""
