@@ -34,7 +34,8 @@ HALF = math.log(0.5)  # a teacher scores log D, and believes what it gives more 
 
 @dataclass(frozen=True, kw_only=True)
 class PATEGAN(TeacherMethod):
-    """student_steps: of the student for each batch of votes. student_eta: Adam's step of the student."""
+    """student_steps: of the student for each batch of votes. student_eta: Adam's step of the student. teacher_decay is the
+    student's, too, which otherwise goes on believing what the generator has long passed."""
 
     name: ClassVar[str] = "pategan"
     title: ClassVar[str] = "PATE-GAN: a student that learns from noised votes of teachers"
@@ -43,7 +44,7 @@ class PATEGAN(TeacherMethod):
 
     batch: int = 64
     student_steps: int = 1
-    student_eta: float = 1e-3
+    student_eta: float = 3e-3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,14 +90,14 @@ class PATEGAN(TeacherMethod):
         net = StackedDiscriminator(
             shape=schema.shape, classes=len(schema.classes), first=self.first, second=self.second, hidden=self.hidden
         )
-        return Student(net, self.seed_at("student"), self.student_eta, device)
+        return Student(net, self.seed_at("student"), self.student_eta, self.teacher_decay, device)
 
 
 class Student:
     """A discriminator that never sees a record."""
 
-    def __init__(self, net: StackedDiscriminator, seed: int, eta: float, device: torch.device) -> None:
-        self._net = net
+    def __init__(self, net: StackedDiscriminator, seed: int, eta: float, decay: float, device: torch.device) -> None:
+        self._net, self._decay = net, decay
         started = {name: torch.nn.Parameter(value.to(device)) for name, value in net.start([seed]).items()}
         self._weights: dict[str, Tensor] = dict(started)
         self.adam = Adam(list(started.values()), eta)
@@ -105,5 +106,6 @@ class Student:
         return self._net.logits(self._weights, x[None], y[None])[0]
 
     def learn(self, x: Tensor, y: Tensor, believed: Tensor) -> None:
-        loss = F.binary_cross_entropy_with_logits(self.logits(x, y), believed)
+        squares = torch.stack([value.square().sum() for value in self._weights.values()]).sum()
+        loss = F.binary_cross_entropy_with_logits(self.logits(x, y), believed) + self._decay / 2 * squares
         self.adam.move(torch.autograd.grad(loss, self.adam.parameters))
