@@ -64,6 +64,8 @@ ROWS = {
     "dpmerf-mnist-epsilon-10": Row("mnist", ("--method", "dpmerf", "--epsilon", "10"), IMAGE, 85.7, 10.0),
     "datalens-mnist": Row("mnist", DATALENS, IMAGE, 71.23, 1.0),
     "datalens-fashion-mnist": Row("fashion-mnist", DATALENS, IMAGE, 64.78, 1.0),
+    "gpate-mnist": Row("mnist", ("--method", "gpate", "--per-class", "50", "--epsilon", "1"), IMAGE, 58.8, 1.0),
+    "pategan-mnist": Row("mnist", ("--method", "pategan", "--per-class", "50", "--epsilon", "1"), IMAGE, 41.68, 1.0),
     "gswgan-mnist-epsilon-10": Row(
         "mnist", ("--method", "gswgan", "--per-class", "50", "--epsilon", "10"), IMAGE, 84.9, 10.0
     ),

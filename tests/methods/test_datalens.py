@@ -20,6 +20,7 @@ from limbeck.errors import BadInput, BadSettings, BudgetRefused, RunConflict
 from limbeck.generator import load_generator
 from limbeck.methods import method_named
 from limbeck.methods.datalens import smoothed
+from limbeck.methods.pategan import PATEGAN
 from limbeck.progress import Silent
 from limbeck.queries import TeacherVote
 from limbeck.release import read_release
@@ -223,6 +224,20 @@ def test_it_learns_where_the_classes_are() -> None:
     }  # fmt: skip
     fitted = Condenser(method="datalens", epsilon=8.0, per_class=15, settings=settings).fit(x, y, schema=schema)
     assert fitted.X_[fitted.y_ == 0].mean() < -0.2 < 0.2 < fitted.X_[fitted.y_ == 1].mean()
+
+
+def test_a_student_of_pategan_believes_what_gets_more_votes_than_usual_in_its_class() -> None:
+    votes, labels = torch.tensor([-50.0, -40.0, -30.0, 5.0, 9.0, 7.0]), torch.tensor([0, 0, 0, 1, 1, 1])
+    method = method_named("pategan", {})
+    assert isinstance(method, PATEGAN)
+    assert method._believed(votes, labels).tolist() == [
+        0,
+        0,
+        1,
+        0,
+        1,
+        0,
+    ]  # a majority of teachers would be 0, 0, 0, 1, 1, 1
 
 
 # What makes no sense
