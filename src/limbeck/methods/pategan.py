@@ -42,8 +42,13 @@ class PATEGAN(TeacherMethod):
     paper: ClassVar[str] = "Jordon, Yoon and van der Schaar, PATE-GAN, Algorithm 1"
     needs: ClassVar[str] = "images or tables; as DataLens"
 
+    teachers: int = 2000
+    T: int = 60
     batch: int = 64
-    student_steps: int = 1
+    teacher_steps: int = 2
+    latent: int = 30
+    fit: int = 5
+    student_steps: int = 5
     student_eta: float = 3e-3
 
     def __post_init__(self) -> None:
