@@ -50,12 +50,16 @@ def draw() -> None:
     order = sorted(scores, key=lambda variant: scores[variant]["mean"])
     means, spreads = ([scores[variant][key] for variant in order] for key in ("mean", "std"))
     colours = ["#b3541e" if variant == VARIANTS["whole"][0] else "#4a6a8a" for variant in order]
-    figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
-    axes.barh(order, means, xerr=spreads, color=colours, height=0.65, error_kw={"ecolor": "#222222", "capsize": 2})
-    for place, mean in enumerate(means):
-        axes.text(mean + 0.6, place, f"{mean:.1f}", va="center", fontsize=9)
-    axes.set_xlim(min(means) - 8, max(means) + 4)
-    axes.set_xlabel("accuracy on Fashion-MNIST, epsilon 1, 50 per class, 100 answers (per cent)")
+    figure, axes = plt.subplots(figsize=(7.5, 0.9 + 0.38 * len(order)), layout="constrained")
+    # Dots, not bars: the axis does not start at 0.
+    for place, (mean, spread, colour) in enumerate(zip(means, spreads, colours, strict=True)):
+        axes.errorbar(mean, place, xerr=spread, fmt="o", color=colour, capsize=3)
+        axes.text(mean + spread + 0.25, place, f"{mean:.1f}", va="center", fontsize=9)
+    axes.set_yticks(range(len(order)), order)
+    axes.set_ylim(-0.6, len(order) - 0.4)
+    axes.set_xlim(min(means) - 2, max(means) + 2)
+    axes.grid(axis="y", color="#d9d6d0", linewidth=0.8)
+    axes.set_xlabel("per cent on Fashion-MNIST, epsilon 1, 100 answers")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(FIGURE, dpi=150)
 
