@@ -112,9 +112,9 @@ def bought_model(schema: Schema, ask: Ask, sizes: Tensor) -> Model:
     moments = asked("moments", means, spread, "outer", basis).view(len(sizes), len(basis), len(basis))
     own = [components(moment / size) for moment, size in zip(moments, sizes, strict=True)]
     common = moments.sum(0) / records
-    shared = components(common)
+    shared, spectrum = components(common), torch.linalg.eigvalsh((common + common.T).double() / 2)
     classes = [ClassModel(mean, _joined(axes, shared) @ basis) for mean, axes in zip(means, own, strict=True)]
-    return Model(classes, sizes / records, max(noise_edge(common), FLAT * float(common.trace()) / numbers))
+    return Model(classes, sizes / records, max(noise_edge(spectrum), FLAT * float(spectrum.sum()) / numbers))
 
 
 def components(moment: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ def components(moment: Tensor) -> Tensor:
     reach. They also push a component's own value up, by an amount that is known (spiked random matrices).
     """
     values, vectors = torch.linalg.eigh((moment + moment.T).double() / 2)
-    edge = noise_edge(moment)
+    edge = noise_edge(values)
     kept = values > max(ABOVE_NOISE * edge, 1e-9)
     seen = values[kept]
     true = (seen + (seen.square() - edge**2).clamp_min(0).sqrt()) / 2
@@ -132,9 +132,9 @@ def components(moment: Tensor) -> Tensor:
     return axes
 
 
-def noise_edge(moment: Tensor) -> float:
-    """The largest eigenvalue that noise alone gives a second moment: as far above 0 as the lowest lies below."""
-    return max(0.0, -float(torch.linalg.eigvalsh((moment + moment.T).double() / 2)[0]))
+def noise_edge(values: Tensor) -> float:
+    """The largest eigenvalue that noise alone gives a second moment with these: as far above 0 as the lowest lies below."""
+    return max(0.0, -float(values.min()))
 
 
 def _joined(own: Tensor, shared: Tensor) -> Tensor:
