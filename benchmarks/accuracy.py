@@ -4,6 +4,8 @@
     python -m benchmarks.accuracy ldpdc-mnist        one row
     python -m benchmarks.accuracy ldpdc-mnist --release FOLDER    evaluate a release that is there already
     python -m benchmarks.accuracy ldpdc-mnist --second-set        the same with other seeds, kept beside the first
+    python -m benchmarks.accuracy ldpdc-mnist --models nets       six architectures instead of one
+    python -m benchmarks.accuracy ldpdc-mnist --control           beside noise with the same labels
 
 The benchmark sets are public, so the ledger is a throw-away one.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -87,9 +90,17 @@ ROWS = {
 
 
 def limbeck(*words: str) -> dict[str, Any]:
-    run = subprocess.run([sys.executable, "-m", "limbeck", *words, "--json"], check=True, stdout=subprocess.PIPE)
-    result: dict[str, Any] = json.loads(run.stdout)
-    return result
+    """What the command says, and the most memory that it held."""
+    command = [sys.executable, "-m", "limbeck", *words, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        said = run.stdout.read()
+        _, status, usage = os.wait4(run.pid, 0)
+        run.returncode = os.waitstatus_to_exitcode(status)
+    if run.returncode:
+        raise subprocess.CalledProcessError(run.returncode, command)
+    result: dict[str, Any] = json.loads(said)
+    return {**result, "peak_megabytes": usage.ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)}
 
 
 def score(name: str, row: Row, release: Path | None, preset: str) -> dict[str, Any]:
@@ -104,7 +115,7 @@ def score(name: str, row: Row, release: Path | None, preset: str) -> dict[str, A
             )
         scores = limbeck("evaluate", str(release), *evaluate)
         certificate = json.loads((release / "certificate.json").read_text())
-    kept = ("content", "preset", "labels", "repeats", "records", "test_records", "accuracy", "majority_rate")
+    kept = ("content", "preset", "labels", "repeats", "records", "test_records", "accuracy", "control", "majority_rate")
     areas = {row["model"]: row["area_under_curve"] for row in scores.get("rows", []) if "area_under_curve" in row}
     return {
         "commands": [
@@ -115,6 +126,7 @@ def score(name: str, row: Row, release: Path | None, preset: str) -> dict[str, A
         "accounting": certificate["accounting"],
         "settings": certificate["settings"],
         "condense_seconds": made.get("seconds"),
+        "condense_peak_megabytes": made.get("peak_megabytes"),
         **{key: scores[key] for key in kept if key in scores},
         **({"area_under_curve": areas} if areas else {}),
         "paper": None if row.paper is None else {"accuracy": row.paper, "epsilon": row.paper_epsilon},
@@ -128,11 +140,17 @@ def main() -> None:
     parser.add_argument("--release", type=Path)
     parser.add_argument("--preset", default="cpu")
     parser.add_argument("--second-set", action="store_true")
+    parser.add_argument("--models")
+    parser.add_argument("--control", action="store_true")
     options = parser.parse_args()
     for name in options.rows or ROWS:
         row, place = ROWS[name], f"{name}-{options.preset}"
         if options.second_set:
             row, place = replace(row, condense=(*row.condense, *SECOND)), f"{place}-second-set"
+        if options.models:
+            row, place = replace(row, evaluate=("--models", options.models, *row.evaluate[2:])), f"{place}-{options.models}"
+        if options.control:
+            row, place = replace(row, evaluate=(*row.evaluate, "--control")), f"{place}-control"
         result = score(name, row, options.release, options.preset)
         (RESULTS / f"{place}.json").write_text(json.dumps(result, indent=2) + "\n")
         print(name, {model: score["mean"] for model, score in result["accuracy"].items()}, flush=True)

@@ -22,11 +22,10 @@ def picture_set(colour: Schema) -> tuple[Array, Array]:
 
 def test_npz_reads_back(tmp_path: Path, picture_set: tuple[Array, Array]) -> None:
     x, y = picture_set
-    soft = np.full((4, 2), 0.5)
-    writer.write_npz(tmp_path / "a.npz", x, y, soft)
-    writer.write_npz(tmp_path / "b.npz", x, y, soft)
+    writer.write_npz(tmp_path / "a.npz", x, y)
+    writer.write_npz(tmp_path / "b.npz", x, y)
     with np.load(tmp_path / "a.npz", allow_pickle=False) as stored:
-        assert stored.files == ["x", "y", "soft"] and stored["x"].dtype == np.float32 and stored["y"].dtype == np.int64
+        assert stored.files == ["x", "y"] and stored["x"].dtype == np.float32 and stored["y"].dtype == np.int64
         np.testing.assert_array_equal(stored["x"], x)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["a.npz", "b.npz"]
@@ -74,8 +73,6 @@ def test_bad_sets(tmp_path: Path, colour: Schema, picture_set: tuple[Array, Arra
     x, y = picture_set
     with pytest.raises(BadInput, match="4 records and y of 3"):
         writer.write_npz(tmp_path / "a.npz", x, y[:3])
-    with pytest.raises(BadInput, match="soft of 1"):
-        writer.write_npz(tmp_path / "a.npz", x, y, np.zeros((1, 2)))
     with pytest.raises(BadInput, match="do not fit the schema"):
         writer.write_parquet(tmp_path / "a.parquet", x[:, :1], y, colour)
     with pytest.raises(BadInput, match=r"must lie in 0\.\.1"):

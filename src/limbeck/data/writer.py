@@ -58,14 +58,10 @@ def _require_pairs(x: Array, y: Array, name: str = "y") -> None:
         raise BadInput(f"A synthetic set needs as many labels as records, got {len(x)} records and {name} of {len(y)}.")
 
 
-def write_npz(path: Path, x: Array, y: Array, soft: Array | None = None) -> None:
-    """Keys x (float32, encoded in [-1, 1]), y (int64) and, where a method makes soft labels, soft (float32)."""
+def write_npz(path: Path, x: Array, y: Array) -> None:
+    """Keys x (float32, encoded in [-1, 1]) and y (int64)."""
     _require_pairs(x, y)
-    entries: dict[str, Array] = {"x": np.asarray(x, dtype=np.float32), "y": np.asarray(y, dtype=np.int64)}
-    if soft is not None:
-        _require_pairs(x, soft, "soft")
-        entries["soft"] = np.asarray(soft, dtype=np.float32)
-    _write_arrays(path, entries)
+    _write_arrays(path, {"x": np.asarray(x, dtype=np.float32), "y": np.asarray(y, dtype=np.int64)})
 
 
 def write_snapshots(path: Path, x: Array, y: Array, after: Array) -> None:
