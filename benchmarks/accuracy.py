@@ -148,7 +148,8 @@ def main() -> None:
         if options.second_set:
             row, place = replace(row, condense=(*row.condense, *SECOND)), f"{place}-second-set"
         if options.models:
-            row, place = replace(row, evaluate=("--models", options.models, *row.evaluate[2:])), f"{place}-{options.models}"
+            row = replace(row, evaluate=("--models", options.models, *row.evaluate[2:]))
+            place = f"{place}-{options.models.replace(',', '-')}"
         if options.control:
             row, place = replace(row, evaluate=(*row.evaluate, "--control")), f"{place}-control"
         result = score(name, row, options.release, options.preset)
