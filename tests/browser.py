@@ -7,6 +7,7 @@ page complains about (console errors, exceptions, blocked or failed requests) in
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import select
@@ -23,6 +24,10 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
     "--remote-debugging-pipe",
 )  # fmt: skip
+
+
+class PageLeft(Exception):
+    """The page that was asked gave way to another before it answered."""
 
 
 class Browser:
@@ -84,8 +89,12 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_until(self, ready: Any) -> None:
+        """A page that is just being left answers nothing, so it is asked again."""
         end = time.monotonic() + self._patience
-        while not ready():
+        while True:
+            with contextlib.suppress(PageLeft):
+                if ready():
+                    return
             assert time.monotonic() < end, "the browser did not get there in time"
             self._listen(0.05)
 
@@ -121,6 +130,8 @@ class Browser:
         while self._answer is None or self._answer["id"] != number:
             assert time.monotonic() < end, f"no answer to {method}"
             self._listen(0.2)
+        if "navigated" in self._answer.get("error", {}).get("message", ""):
+            raise PageLeft(method)
         assert "error" not in self._answer, self._answer
         result: dict[str, Any] = self._answer["result"]
         return result
