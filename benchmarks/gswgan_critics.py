@@ -29,7 +29,7 @@ from limbeck.nets.critic import CONVOLUTIONS, LEAK, turn_vectors
 from limbeck.schema import Schema
 from limbeck.vault.critics import Critic
 from limbeck.vault.ensemble import Ensemble
-from limbeck.vault.teachers import Batch, EnsembleSpec
+from limbeck.vault.teachers import Batch, EnsembleSpec, balanced
 
 SCHEMA = Schema(name="digits", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000)
 CRITICS, RECORDS = 32, 32
@@ -129,9 +129,11 @@ class Work:
     def learn_plain(self) -> Tensor:
         found = []
         share = torch.rand((1, RECORDS, 1, 1, 1), generator=torch.Generator().manual_seed(1))[0]
+        ones = torch.ones(1, RECORDS)
         for critic, x, y in zip(self.plain, self.reals, self.real_labels, strict=True):
             fakes = self.fakes[0]
-            apart = critic(fakes, self.fake_labels[0]).mean() - critic(x, y).mean()
+            weights = balanced(Batch(x[None], y[None], ones), Batch(self.fakes, self.fake_labels, ones), 10)[0]
+            apart = (critic(fakes, self.fake_labels[0]) * weights).mean() - critic(x, y).mean()
             between = (share * x + (1 - share) * fakes).requires_grad_(True)
             (slope,) = torch.autograd.grad(critic(between, y).sum(), between, create_graph=True)
             loss = apart + self.teacher.penalty * (slope.flatten(1).norm(dim=1) - 1).square().mean()

@@ -249,6 +249,7 @@ def test_a_student_of_pategan_believes_what_gets_more_votes_than_usual_in_its_cl
         ({"teachers": 60_001}, "more than the 60000 records"),
         ({"teachers": 20_000}, "3.0 records of 'm' for each"),
         ({"k": 785}, "more than the 784 numbers"),
+        ({"snapshots": 21}, "T = 20, got snapshots=21"),
     ],
 )
 def test_what_does_not_fit_the_data_is_refused(settings: dict[str, Any], sentence: str) -> None:
@@ -272,7 +273,8 @@ def test_what_does_not_fit_the_data_is_refused(settings: dict[str, Any], sentenc
         ("datalens", {"smooth": -0.5}),
         ("datalens", {"beta": -0.1}),
         ("datalens", {"aggregate": "mean"}),
-        ("datalens", {"snapshots": 21}),
+        ("datalens", {"snapshots": 21, "T": 20}),
+        ("datalens", {"snapshots": -1}),
         ("gpate", {"kept": 0}),
         ("gpate", {"bins": 1}),
         ("gpate", {"confident": 1.5}),
@@ -284,6 +286,31 @@ def test_what_does_not_fit_the_data_is_refused(settings: dict[str, Any], sentenc
 def test_settings_that_make_no_sense_are_refused(name: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(BadSettings):
         method_named(name, wrong)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "given", "expected"),
+    [
+        (1.0, {}, {"T": 20, "k": 300, "beta": 0.15, "gamma": 0.3}),
+        (10.0, {}, {"T": 60, "k": 784, "beta": 0.05, "gamma": 0.1}),
+        (10.0, {"T": 5, "k": 9, "beta": 0.0, "gamma": 2.0}, {"T": 5, "k": 9, "beta": 0.0, "gamma": 2.0}),
+        (10.0, {"aggregate": "fetchsgd"}, {"T": 20, "k": 300}),
+        (None, {"sigma": 5000.0}, {"T": 20, "k": 300}),
+    ],
+)
+def test_what_is_left_out_suits_the_budget(
+    epsilon: float | None, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    plan = make_plan(MNIST, method_named("datalens", given), epsilon, 1e-5)
+    assert {name: plan.settings[name] for name in expected} == expected
+    assert [query.count for query in plan.queries] == [expected["T"]]
+
+
+def test_a_table_with_few_columns_needs_no_other_k() -> None:
+    table = Schema(name="t", shape=(7,), classes=("a", "b"), records=10_000)
+    assert method_named("datalens", {}).resolved(table).queries(table, 1.0)[0].clip == pytest.approx(
+        2 * (7 * 20) ** 0.5
+    )
 
 
 def test_a_projection_larger_than_a_record_is_refused() -> None:

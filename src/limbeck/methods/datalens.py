@@ -17,7 +17,8 @@ Where we differ, and why:
 - The defaults are for two cores, not the paper's. 5000 teachers are templates only, a linear discriminator for each class, held
   small by weight decay so that votes turn soon after a pixel has gone too far; few, clean steps (20 of 20 images); a generator
   with few latents, which fits every answer closely; votes on pictures are smoothed before the threshold (`smooth`). All this is
-  either inside of a teacher or after the noise. Such teachers see the mean of a class only, so pictures of a class differ little.
+  either inside of a teacher or after the noise. Such teachers see the mean of a class only, so pictures of a class differ
+  little, and with less noise less still: from epsilon 3 on there are more and smaller steps, on all coordinates.
   The paper's: teachers=4000 T=149 batch=15 teacher_batch=15 teacher_steps=2 first_steps=10 teacher_eta=0.001 teacher_decay=0
   first=11 hidden=256 latent=50 width=128 k=200 beta=0.7 gamma=1 fit=1 smooth=0.
 - To every teacher a class of fakes counts for as much as that class among its own records; labels of fakes come in turn. With
@@ -26,10 +27,11 @@ Where we differ, and why:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 import torch.nn.functional as F
@@ -41,16 +43,17 @@ from limbeck.methods.teaching import VOTES, Course, Own, TeacherMethod
 from limbeck.schema import Schema
 from limbeck.vault.api import Ask, LevelVote, Question, SignVote, SketchVote
 
+LITTLE_NOISE = 3.0  # epsilon, from which on many small steps are better than few large ones; 1 and 10 were tried
 AGGREGATES = ("topagg", "d2pfed", "fetchsgd")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataLens(TeacherMethod):
-    """k, c, beta, gamma: the paper's. A coordinate counts if its noisy votes pass beta * teachers; between sigma / (2 teachers)
-    and sigma / teachers is right without `smooth`, a third of that with it. smooth: std, in pixels, of the Gaussian that votes on
-    pictures are smoothed with; 0 for none, and tables have none. aggregate: topagg,
-    d2pfed (with levels, reach) or fetchsgd (with rows, columns of the sketch). top_k, stochastic, threshold: parts of TopAgg
-    that can be left out.
+    """k, c, beta, gamma: the paper's; k, beta, gamma and T, left out, suit the budget (`resolved`). A coordinate counts if its
+    noisy votes pass beta * teachers; between sigma / (2 teachers) and sigma / teachers is right without `smooth`, a third of
+    that with it. smooth: std, in pixels, of the Gaussian that votes on pictures are smoothed with; 0 for none, and tables have
+    none. aggregate: topagg, d2pfed (with levels, reach) or fetchsgd (with rows, columns of the sketch). top_k, stochastic,
+    threshold: parts of TopAgg that can be left out.
     """
 
     name: ClassVar[str] = "datalens"
@@ -59,10 +62,10 @@ class DataLens(TeacherMethod):
     needs: ClassVar[str] = "images or tables; minutes on two cores, hours with the paper's teachers"
 
     aggregate: str = "topagg"
-    k: int = 300
+    k: int | None = None
     c: float = 1e-5
-    beta: float = 0.15
-    gamma: float = 0.3
+    beta: float | None = None
+    gamma: float | None = None
     smooth: float = 0.8
     top_k: bool = True
     stochastic: bool = True
@@ -76,21 +79,34 @@ class DataLens(TeacherMethod):
         super().__post_init__()
         if self.aggregate not in AGGREGATES:
             raise BadSettings(f"aggregate must be one of {', '.join(AGGREGATES)}, got aggregate={self.aggregate}.")
+        chosen = {name: value for name, value in vars(self).items() if value is not None}
         for name in ("k", "rows", "columns"):
-            if getattr(self, name) < 1:
-                raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
+            if chosen.get(name, 1) < 1:
+                raise BadSettings(f"{name} must be at least 1, got {name}={chosen[name]}.")
         for name in ("c", "gamma", "reach"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
+            if not 0 < chosen.get(name, 1.0) < math.inf:
+                raise BadSettings(f"{name} must be positive, got {name}={chosen[name]}.")
         for name in ("beta", "smooth"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise BadSettings(f"{name} must be at least 0, got {name}={getattr(self, name)}.")
+            if not 0 <= chosen.get(name, 0.0) < math.inf:
+                raise BadSettings(f"{name} must be at least 0, got {name}={chosen[name]}.")
         if self.levels < 2:
             raise BadSettings(f"levels must be at least 2, got levels={self.levels}.")
 
+    def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
+        little_noise = self.aggregate == "topagg" and epsilon is not None and epsilon >= LITTLE_NOISE
+        steps, k = (60, schema.numbers) if little_noise else (20, min(300, schema.numbers))
+        beta, gamma = (0.05, 0.1) if little_noise else (0.15, 0.3)
+        return dataclasses.replace(
+            self,
+            T=steps if self.T is None else self.T,
+            k=k if self.k is None else self.k,
+            beta=beta if self.beta is None else self.beta,
+            gamma=gamma if self.gamma is None else self.gamma,
+        )
+
     def check(self, schema: Schema) -> None:
         super().check(schema)
-        if self.top_k and self.k > schema.numbers:
+        if self.top_k and self.k is not None and self.k > schema.numbers:
             raise BadSettings(
                 f"k={self.k} is more than the {schema.numbers} numbers of a record of '{schema.name}'; choose "
                 f"k={max(schema.numbers // 4, 1)} or so, or top_k=false."
@@ -98,7 +114,7 @@ class DataLens(TeacherMethod):
 
     def clip(self, schema: Schema) -> float:
         """How far one record can move the sum of votes for all images of a step: twice the norm of one teacher's vote."""
-        kept = min(self.k, schema.numbers) if self.top_k else schema.numbers
+        kept = self._votes_on(schema)
         if self.aggregate == "d2pfed":
             padded = 1 << max(schema.numbers - 1, 0).bit_length()
             return 2 * (self.levels - 1) * math.sqrt(padded * self.batch)
@@ -106,12 +122,18 @@ class DataLens(TeacherMethod):
             return 2 * math.sqrt(self.rows * kept * self.batch)
         return 2 * math.sqrt(kept * self.batch)
 
+    def _votes_on(self, schema: Schema) -> int:
+        """On how many coordinates of an image a teacher votes."""
+        assert self.k is not None
+        return min(self.k, schema.numbers) if self.top_k else schema.numbers
+
     def vote(self) -> type[Question]:
         return {"topagg": SignVote, "d2pfed": LevelVote, "fetchsgd": SketchVote}[self.aggregate]
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        assert self.gamma is not None
         course = self.course(schema, device)
-        for step in logbook.steps(self.T, course.state, VOTES):
+        for step in logbook.steps(self.steps, course.state, VOTES):
             latents, labels = self.latents(step, "votes", self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
             question, undo = self._question(schema, course, step, made, labels)
@@ -127,10 +149,12 @@ class DataLens(TeacherMethod):
     def _direction(self, noisy: Tensor) -> Tensor:
         """Algorithm 3, phase III: where enough votes agree, and which way. Without a threshold the votes as they are."""
         if self.aggregate == "fetchsgd":
+            assert self.k is not None
             kept = noisy.abs() >= noisy.abs().topk(min(self.k, noisy.shape[1]), dim=1).values[:, -1:]
             noisy = noisy * kept
         if not self.threshold:
             return noisy / self.teachers
+        assert self.beta is not None
         return torch.sign(noisy) * (noisy.abs() >= self.beta * self.teachers)
 
     def _question(
@@ -143,7 +167,7 @@ class DataLens(TeacherMethod):
             level = self.question(LevelVote, *about, grid | {"rotation_seed": self.seed_at("rotation", step)})
             scale = self.reach / (self.levels - 1)
             return level, lambda noisy: level.rotation().back(noisy * scale)
-        signs: Own = {"k": self.k if self.top_k else schema.numbers, "c": self.c, "stochastic": self.stochastic}
+        signs: Own = {"k": self._votes_on(schema), "c": self.c, "stochastic": self.stochastic}
         if self.aggregate == "fetchsgd":
             cells: Own = {"rows": self.rows, "columns": self.columns, "sketch_seed": self.seed_at("sketch", step)}
             sketch = self.question(SketchVote, *about, signs | cells)

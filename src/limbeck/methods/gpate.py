@@ -73,7 +73,7 @@ class GPATE(TeacherMethod):
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         course = self.course(schema, device)
-        for step in logbook.steps(self.T, course.state, VOTES):
+        for step in logbook.steps(self.steps, course.state, VOTES):
             latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
             own: Own = {"kept": self.kept, "bins": self.bins, "c": self.c}

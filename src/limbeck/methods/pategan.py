@@ -67,7 +67,7 @@ class PATEGAN(TeacherMethod):
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         course, student = self.course(schema, device), self._student(schema, device)
         state = course.state | {f"student.{name}": value for name, value in student.adam.state.items()}
-        for step in logbook.steps(self.T, state, VOTES):
+        for step in logbook.steps(self.steps, state, VOTES):
             latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
             made = course.made(latents, labels)
             question = self.question(BeliefVote, schema, course, step, made, labels, {"threshold": HALF})

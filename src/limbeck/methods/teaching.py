@@ -27,18 +27,18 @@ Own = dict[str, Any]  # arguments of a kind of question that the others do not h
 
 @dataclass(frozen=True, kw_only=True)
 class TeacherMethod(Method):
-    """teachers: how many, each with its own part of the records. T: steps. batch: records that are voted on in a step.
-    teacher_batch, teacher_steps, first_steps: records of a teacher's step, its steps per step of the generator, and before
-    the first one. teacher_eta, eta: Adam's steps of teachers and generator. teacher_decay: how strongly a teacher's weights are
-    pulled to 0, which keeps its votes up with the generator. first, second, hidden: sizes of a teacher; first=0 leaves its
-    convolutions out, which is many times as fast, and hidden=0 with it all but a template for each class. fit: steps of the
-    generator for each answer. latent, width: of the generator. sigma: std of the noise on every number of the votes' sum; left
-    out, it follows from epsilon. snapshots: sets on the way that are kept for the curve. The defaults are for two cores; see
-    `datalens.py` for the papers' sizes.
+    """teachers: how many, each with its own part of the records. T: steps; none, where it is allowed, lets the budget decide.
+    batch: records that are voted on in a step. teacher_batch, teacher_steps, first_steps: records of a teacher's step, its steps
+    per step of the generator, and before the first one. teacher_eta, eta: Adam's steps of teachers and generator.
+    teacher_decay: how strongly a teacher's weights are pulled to 0, which keeps its votes up with the generator. first, second,
+    hidden: sizes of a teacher; first=0 leaves its convolutions out, which is many times as fast, and hidden=0 with it all but a
+    template for each class. fit: steps of the generator for each answer. latent, width: of the generator. sigma: std of the noise
+    on every number of the votes' sum; left out, it follows from epsilon. snapshots: sets on the way that are kept for the curve.
+    The defaults are for two cores; see `datalens.py` for the papers' sizes.
     """
 
     teachers: int = 5000
-    T: int = 20
+    T: int | None = None
     batch: int = 20
     teacher_batch: int = 10
     teacher_steps: int = 5
@@ -61,7 +61,7 @@ class TeacherMethod(Method):
             "teachers", "T", "batch", "teacher_batch", "teacher_steps", "first_steps", "second", "fit", "latent", "width"
         )  # fmt: skip
         for name in counts:
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
         for name in ("first", "hidden"):
             if getattr(self, name) < 0:
@@ -75,7 +75,7 @@ class TeacherMethod(Method):
             raise BadSettings(f"teacher_decay must be at least 0, got teacher_decay={self.teacher_decay}.")
         if self.sigma is not None and not 0 < self.sigma < math.inf:
             raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
-        if not 0 <= self.snapshots <= self.T:
+        if self.snapshots < 0 or (self.T is not None and self.snapshots > self.T):
             raise BadSettings(f"snapshots must lie in 0 ... T = {self.T}, got snapshots={self.snapshots}.")
 
     def check(self, schema: Schema) -> None:
@@ -90,6 +90,12 @@ class TeacherMethod(Method):
         # Per number, as in the papers; `queries` divides by the clip.
         return self.sigma
 
+    @property
+    def steps(self) -> int:
+        """T, of settings that are resolved."""
+        assert self.T is not None
+        return self.T
+
     def clip(self, schema: Schema) -> float:
         """How far one record can move the sum of all votes of a step."""
         raise NotImplementedError
@@ -103,7 +109,9 @@ class TeacherMethod(Method):
         noise = noise_multiplier if self.sigma is None else self.sigma / clip
         kind = self.vote().kind
         return (
-            TeacherVote(label=VOTES, map=kind, clip=clip, noise_multiplier=noise, teachers=self.teachers, count=self.T),
+            TeacherVote(
+                label=VOTES, map=kind, clip=clip, noise_multiplier=noise, teachers=self.teachers, count=self.steps
+            ),
         )
 
     def ensemble(self) -> EnsembleSpec:
@@ -132,7 +140,7 @@ class TeacherMethod(Method):
 
     def course(self, schema: Schema, device: torch.device) -> Course:
         spec = self.generator_spec()
-        return Course(self, spec, schema, device, steps=self.T, snapshots=self.snapshots, eta=self.eta)
+        return Course(self, spec, schema, device, steps=self.steps, snapshots=self.snapshots, eta=self.eta)
 
     def question(
         self, kind: type[Asked], schema: Schema, course: Course, step: int, x: Tensor, y: Tensor, own: Own

@@ -42,7 +42,7 @@ class Vote(Question):
 def top_signs(gradients: Tensor, k: int, c: float, stochastic: bool, uniform: Uniform) -> Tensor:
     """DataLens, Algorithm 2: the k largest coordinates, cut to c, scaled to [-1, 1], and rounded to signs by chance."""
     k = min(k, gradients.shape[-1])
-    places = gradients.abs().topk(k, dim=-1).indices
+    places = gradients.abs().topk(k, dim=-1, sorted=False).indices
     chosen = gradients.gather(-1, places).clamp(-c, c)
     scaled = chosen / chosen.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(chosen.dtype).tiny)
     if stochastic:
