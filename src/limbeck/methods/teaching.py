@@ -76,7 +76,8 @@ class TeacherMethod(Method):
         if self.sigma is not None and not 0 < self.sigma < math.inf:
             raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
         if self.snapshots < 0 or (self.T is not None and self.snapshots > self.T):
-            raise BadSettings(f"snapshots must lie in 0 ... T = {self.T}, got snapshots={self.snapshots}.")
+            most = "T" if self.T is None else f"T = {self.T}"
+            raise BadSettings(f"snapshots must lie in 0 ... {most}, got snapshots={self.snapshots}.")
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
