@@ -79,16 +79,18 @@ class DataLens(TeacherMethod):
         super().__post_init__()
         if self.aggregate not in AGGREGATES:
             raise BadSettings(f"aggregate must be one of {', '.join(AGGREGATES)}, got aggregate={self.aggregate}.")
-        chosen = {name: value for name, value in vars(self).items() if value is not None}
         for name in ("k", "rows", "columns"):
-            if chosen.get(name, 1) < 1:
-                raise BadSettings(f"{name} must be at least 1, got {name}={chosen[name]}.")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadSettings(f"{name} must be at least 1, got {name}={value}.")
         for name in ("c", "gamma", "reach"):
-            if not 0 < chosen.get(name, 1.0) < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={chosen[name]}.")
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise BadSettings(f"{name} must be positive, got {name}={value}.")
         for name in ("beta", "smooth"):
-            if not 0 <= chosen.get(name, 0.0) < math.inf:
-                raise BadSettings(f"{name} must be at least 0, got {name}={chosen[name]}.")
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise BadSettings(f"{name} must be at least 0, got {name}={value}.")
         if self.levels < 2:
             raise BadSettings(f"levels must be at least 2, got levels={self.levels}.")
 
