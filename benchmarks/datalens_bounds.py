@@ -27,6 +27,8 @@ from limbeck.vault.noise import Randomness
 from limbeck.vault.partition import partition
 from limbeck.vault.votes import SignVote
 
+K, BETA = 200, 0.7  # the paper's
+
 
 class Steps:
     def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
@@ -42,7 +44,7 @@ def main() -> None:
     options = parser.parse_args()
     # The paper's votes, from small teachers; no smoothing, which the bound knows nothing of.
     paper = DataLens(
-        batch=15, k=200, beta=0.7, gamma=1.0, smooth=0.0, fit=1, latent=50,
+        batch=15, k=K, beta=BETA, gamma=1.0, smooth=0.0, fit=1, latent=50,
         teacher_batch=15, teacher_steps=2, first_steps=10, teacher_eta=1e-3, teacher_decay=0.0, hidden=16, width=16, per_class=1,
     )  # fmt: skip
     method = dataclasses.replace(paper, teachers=options.teachers, T=options.steps, sigma=options.sigma)
@@ -62,7 +64,7 @@ def main() -> None:
         return Answer((sums + query.noise_std * stream.gaussian(sums.shape)).astype(np.float32))
 
     method.run(schema, ask, Steps(), torch.device("cpu"))
-    plain, dependent = both_epsilons(seen, method.k, options.sigma, method.beta * options.teachers, 1e-5)
+    plain, dependent = both_epsilons(seen, K, options.sigma, BETA * options.teachers, 1e-5)
     print(json.dumps({"plain": plain, "data_dependent": dependent}, indent=1))
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -50,14 +50,14 @@ class PlainCritic(nn.Module):
 
     def take(self, weights: dict[str, Tensor], row: int) -> PlainCritic:
         with torch.no_grad():
-            for name, layer in zip(CONVOLUTIONS, self.convolutions, strict=True):
+            for name, layer in zip(CONVOLUTIONS, cast(Any, self.convolutions), strict=True):
                 kernel = weights[f"{name}.weight"][row].view(5, 5, -1, layer.out_channels).permute(3, 2, 0, 1)
                 _set(layer, kernel, weights[f"{name}.vector"][row])
                 layer.bias.copy_(weights[f"{name}.bias"][row])
             # Ours has the channels last where a map becomes a vector.
-            for name, layer in (("head", self.head), ("label", self.label)):
-                matrix = weights[f"{name}.weight"][row].view(4, 4, -1, layer.out_features).permute(3, 2, 0, 1)
-                _set(layer, matrix.flatten(1), weights[f"{name}.vector"][row])
+            for name, linear in (("head", self.head), ("label", self.label)):
+                matrix = weights[f"{name}.weight"][row].view(4, 4, -1, linear.out_features).permute(3, 2, 0, 1)
+                _set(linear, matrix.flatten(1), weights[f"{name}.vector"][row])
             self.head.bias.copy_(weights["head.bias"][row])
         return self.eval()  # PyTorch's spectral norm then leaves its vectors alone, as ours does while it answers
 
@@ -65,13 +65,14 @@ class PlainCritic(nn.Module):
         for layer in self.convolutions:
             x = F.leaky_relu(layer(x), LEAK)
         features = x.flatten(1)
-        return self.head(features)[:, 0] + (features * self.label.weight[y]).sum(1)
+        told: Tensor = self.head(features)[:, 0]
+        return told + (features * self.label.weight[y]).sum(1)
 
 
-def _set(layer: nn.Module, weight: Tensor, vector: Tensor) -> None:
-    layer.weight.copy_(weight)  # type: ignore[operator]
+def _set(layer: nn.Conv2d | nn.Linear, weight: Tensor, vector: Tensor) -> None:
+    layer.weight.copy_(weight)
     spectral_norm(layer)
-    norm = layer.parametrizations.weight[0]  # type: ignore[index,union-attr]
+    norm = cast(Any, layer).parametrizations.weight[0]
     norm._u.copy_(vector)
     norm._v.copy_(F.normalize(weight.flatten(1).T @ vector, dim=0))
 
