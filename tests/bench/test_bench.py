@@ -14,11 +14,12 @@ import pytest
 from limbeck.bench import run as bench_run
 from limbeck.bench.kept import import_result, path_of, read_result, write_result
 from limbeck.bench.render import SHOWN, best_results, render, shown
-from limbeck.bench.run import Workshop, carry_out, recipe_digest, summary
-from limbeck.bench.scales import SMALL, Scoring, settings_at
+from limbeck.bench.run import Workshop, carry_out, summary
+from limbeck.bench.scales import SMALL, Scoring
 from limbeck.bench.spec import SCALES, Run, Table
 from limbeck.bench.tables import TABLES
 from limbeck.errors import BadInput, DataUnreadable
+from limbeck.methods.ldpdc import LDPDC
 from limbeck.progress import Silent
 
 Cli = Callable[..., Any]
@@ -61,7 +62,6 @@ def test_sets_are_kept_and_shared_unless_they_are_to_be_made_again(
 
 def test_an_unfinished_set_is_taken_up_again(tiny: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_named(tiny, "ldpdc/digits")
-    folder = tmp_path / recipe_digest(run, settings_at(run, "small"), 0)
 
     def stopped(*given: Any) -> None:
         raise KeyboardInterrupt
@@ -70,9 +70,21 @@ def test_an_unfinished_set_is_taken_up_again(tiny: Table, tmp_path: Path, monkey
         patch.setattr("limbeck.condense.carry_out", stopped)
         with pytest.raises(KeyboardInterrupt):
             carry_out(tiny, run, "small", Workshop(sets=tmp_path), Silent())
+    (folder,) = tmp_path.iterdir()
     assert (folder / "release" / ".run" / "run.json").exists()
     carry_out(tiny, run, "small", Workshop(sets=tmp_path), Silent())
     assert (folder / "release" / "certificate.json").exists()
+
+
+def test_a_set_is_made_anew_where_a_default_has_changed(
+    tiny: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_named(tiny, "ldpdc/digits")
+    carry_out(tiny, run, "small", Workshop(sets=tmp_path), Silent())
+    assert LDPDC.__init__.__kwdefaults__["clip"] == LDPDC.clip != 0.5
+    monkeypatch.setitem(LDPDC.__init__.__kwdefaults__, "clip", 0.5)
+    result = carry_out(tiny, run, "small", Workshop(sets=tmp_path), Silent())
+    assert result["settings"]["clip"] == 0.5 and len(list(tmp_path.iterdir())) == 2
 
 
 def test_several_sets_are_averaged(tiny: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from limbeck.condense import Request, condense, plan_for, resume
 from limbeck.evaluate.model import evaluate_model
 from limbeck.evaluate.sets import real_subset, score_set
 from limbeck.methods import METHODS
+from limbeck.plan import Plan
 from limbeck.progress import Reporter
 from limbeck.release import read_release
 from limbeck.run import is_unfinished
@@ -114,7 +115,9 @@ def _release(
     run: Run, settings: Mapping[str, Any], number: int, shop: Workshop, reporter: Reporter
 ) -> tuple[Path, float]:
     """The release of a run's set: kept, taken up again, or made now."""
-    folder = shop.sets / recipe_digest(run, settings, number)
+    request = Request(data=run.data, root=shop.root, device=shop.device)
+    plan, source = plan_for(request, run.method, settings, run.epsilon, DELTA)
+    folder = shop.sets / recipe_digest(run, plan, number)
     release = folder / "release"
     if shop.again:
         shutil.rmtree(folder, ignore_errors=True)
@@ -123,17 +126,19 @@ def _release(
     if (release / "certificate.json").exists():
         reporter.say(f"using the set that is kept in {release}")
         return release, 0.0
-    request = Request(data=run.data, root=shop.root, device=shop.device, ledger=str(folder / "ledger.sqlite"))
-    plan, source = plan_for(request, run.method, settings, run.epsilon, DELTA)
+    request = replace(request, ledger=str(folder / "ledger.sqlite"))
     if not plan.is_private:
         with Ledger.open(request.ledger_path) as ledger:
             ledger.set_budget(plan.dataset, math.inf, DELTA)
     return release, condense(request, plan, source, release, reporter).seconds
 
 
-def recipe_digest(run: Run, settings: Mapping[str, Any], number: int) -> str:
-    """The name under which a set is kept: the same for every table that makes it in the same way."""
-    recipe = [limbeck.__version__, run.data, run.method, dict(settings), str(run.epsilon), DELTA, number]
+def recipe_digest(run: Run, plan: Plan, number: int) -> str:
+    """The name under which a set is kept: the same for every table that makes it in the same way.
+
+    The plan's settings count, not the row's: they hold the defaults, so that a set is made anew where a default has changed.
+    """
+    recipe = [limbeck.__version__, run.data, run.method, plan.settings, str(run.epsilon), DELTA, number]
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:24]
 
 
