@@ -33,6 +33,7 @@ from limbeck.data.writer import write_atomic
 from limbeck.errors import BadInput, OutputFault, RunConflict
 from limbeck.evaluate.models import NETWORKS, choose
 from limbeck.evaluate.presets import Preset, preset_named
+from limbeck.evaluate.spread import std_of
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.methods import METHODS, method_named
 from limbeck.model import read_model
@@ -271,13 +272,9 @@ def _curve(out: Path, name: str, runs: list[list[list[float]]]) -> dict[str, Any
         "settings": [certificate["settings"] for certificate in stated],
         "releases": releases,
         "mean": [round(statistics.fmean(map(statistics.fmean, stage)), 4) for stage in runs],
-        "std": [_spread([statistics.fmean(run) for run in stage]) for stage in runs],
+        "std": [std_of([statistics.fmean(run) for run in stage]) for stage in runs],
         "by_stage": [_column_means(stage) for stage in runs],
     }
-
-
-def _spread(values: list[float]) -> float:
-    return round(statistics.stdev(values), 4) if len(values) > 1 else 0.0
 
 
 def _column_means(runs: list[list[float]]) -> list[float]:

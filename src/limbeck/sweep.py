@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +28,7 @@ from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import preset_named
 from limbeck.evaluate.real import default_models, edition_of, same_form
 from limbeck.evaluate.release import evaluate_release
+from limbeck.evaluate.spread import spread
 from limbeck.methods import METHODS
 from limbeck.model import is_model
 from limbeck.progress import Reporter
@@ -177,8 +177,7 @@ def _summary(done: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found = {}
     for model in models:
         runs = [run for scores in done if model in scores["accuracy"] for run in scores["accuracy"][model]["runs"]]
-        std = round(statistics.stdev(runs), 4) if len(runs) > 1 else None
-        found[model] = {"mean": round(statistics.fmean(runs), 4), "std": std, "runs": runs}
+        found[model] = spread(runs)
     return found
 
 

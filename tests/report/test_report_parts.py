@@ -45,6 +45,13 @@ def test_scores_with_ceiling_control_and_what_was_skipped() -> None:
     assert table.has_ceiling and table.has_control and table.classifiers == (13, 77.5)
 
 
+def test_networks_come_before_classifiers_and_what_is_unknown_last() -> None:
+    names = ("adaboost", "convnet", "lda", "mlp", "something", "vgg11")
+    table = score_table({"accuracy": {name: {"mean": 50.0, "std": None, "runs": [50.0]} for name in names}})
+    assert [row.model for row in table.rows] == ["convnet", "vgg11", "mlp", "adaboost", "lda", "something"]
+    assert {row.std for row in table.rows} == {None}
+
+
 @pytest.mark.parametrize("values", [{}, {"accuracy": 3}, {"accuracy": {"a": 4.0}, "rows": 7, "repeats": "two"}])
 def test_scores_of_another_form_are_shown_as_far_as_they_go(values: dict[str, Any]) -> None:
     table = score_table(values)

@@ -27,6 +27,7 @@ from limbeck.bench.spec import AVERAGE, REAL, Run, Table
 from limbeck.condense import Request, condense, plan_for, resume
 from limbeck.evaluate.model import evaluate_model
 from limbeck.evaluate.sets import real_subset, score_set
+from limbeck.evaluate.spread import DIGITS, spread
 from limbeck.methods import METHODS
 from limbeck.plan import Plan
 from limbeck.progress import Reporter
@@ -36,7 +37,6 @@ from limbeck.vault.ledger import Ledger
 
 FORMAT = 1
 DELTA = 1e-5
-DIGITS = 4
 Scores = dict[str, list[float]]
 
 
@@ -149,14 +149,7 @@ def _statement(release: Path) -> dict[str, Any]:
 
 def summary(scores: Mapping[str, Sequence[float]], averaged: Sequence[str] = ()) -> dict[str, Any]:
     """Mean and standard deviation over all fits of a model, and the mean over the `averaged` models if none is missing."""
-    found = {
-        model: {
-            "mean": round(statistics.fmean(runs), DIGITS),
-            "std": round(statistics.stdev(runs), DIGITS) if len(runs) > 1 else None,
-            "runs": [round(run, DIGITS) for run in runs],
-        }
-        for model, runs in scores.items()
-    }
+    found = {model: spread(runs) for model, runs in scores.items()}
     if averaged and set(averaged) <= set(scores):
         mean = statistics.fmean(statistics.fmean(scores[model]) for model in averaged)
         found[AVERAGE] = {"mean": round(mean, DIGITS), "std": None, "runs": []}

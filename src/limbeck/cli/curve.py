@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from limbeck.cli.options import Json, Label, Root, SchemaPath
-from limbeck.cli.output import emit, reporter, table
+from limbeck.cli.output import emit, reporter, std_text, table
 from limbeck.errors import OutputFault
 
 
@@ -55,11 +55,11 @@ def curve(
         line = Line(
             x=[point["epsilon" if by_epsilon else "step"] for point in points],
             mean=[point["accuracy"] for point in points],
-            std=[point["std"] for point in points],
+            std=[point["std"] or 0.0 for point in points],
         )
         titles = {"title": result["title"], "x_title": result["x"] if by_epsilon else "answers"}
         write_atomic(picture, line_picture({model: line}, y_title="accuracy, %", **titles))
     rows = [("answers", "epsilon", "accuracy", "std")] + [
-        (point["step"], point["epsilon"], f"{point['accuracy']:.2f}", f"{point['std']:.2f}") for point in points
+        (point["step"], point["epsilon"], f"{point['accuracy']:.2f}", std_text(point["std"])) for point in points
     ]
     emit(as_json, result, [result["title"], *table(rows)])

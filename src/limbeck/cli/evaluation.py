@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limbeck.cli.options import Json, Label, Root, SchemaPath
-from limbeck.cli.output import emit, reporter, table
+from limbeck.cli.output import emit, reporter, std_text, table
 from limbeck.errors import BadInput, OutputFault
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _cells(row: Mapping[str, Any], extra: list[str]) -> tuple[object, ...]:
     return (
         row["model"],
         f"{row['mean']:.2f}",
-        f"{row['std']:.2f}",
+        std_text(row["std"]),
         *shown,
         " ".join(f"{run:.2f}" for run in row["runs"]),
     )

@@ -36,6 +36,10 @@ def table(rows: Sequence[Sequence[object]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in texts]
 
 
+def std_text(std: float | None) -> str:
+    return "-" if std is None else f"{std:.2f}"
+
+
 def fail(error: LimbeckError, as_json: bool) -> int:
     """Show a foreseen failure and return its exit code."""
     if as_json:

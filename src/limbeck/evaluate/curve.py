@@ -20,6 +20,7 @@ from limbeck.evaluate.downstream import evaluate, require_repeats
 from limbeck.evaluate.presets import preset_named
 from limbeck.evaluate.real import edition_of
 from limbeck.evaluate.release import require_same_form
+from limbeck.evaluate.spread import spread
 from limbeck.progress import Reporter
 from limbeck.queries import finite_or_word, query_from_dict
 from limbeck.release import SNAPSHOTS, Release, read_release
@@ -50,13 +51,13 @@ def curve_of(
         score = evaluate(
             torch.from_numpy(x), labels, *scored, classes, (model,), chosen, repeats, seed, device
         )[model]  # fmt: skip
+        measured = spread(score.runs)
         points.append(
             {
                 "step": int(answers),
                 "epsilon": spent_after(found, int(answers)),
-                "accuracy": round(score.mean, 4),
-                "std": round(score.std, 4),
-                "runs": [round(run, 4) for run in score.runs],
+                "accuracy": measured.pop("mean"),
+                **measured,
             }
         )
         shown.advance(place + 1)

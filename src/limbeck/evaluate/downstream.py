@@ -26,7 +26,7 @@ SCORED_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy in percent over the fits of one model, each scored at its end.
+    """Accuracy in percent over the fits of one model, each scored at its end; std is none after a single one.
 
     labels: what they were trained on, hard or soft. best: for presets that look at every epoch, the best one of each
     network on the test set; optimistic, and never part of `mean`. areas: under the ROC curve in percent, of each network
@@ -34,7 +34,7 @@ class Score:
     """
 
     mean: float
-    std: float
+    std: float | None
     runs: tuple[float, ...]
     labels: str = "hard"
     best: tuple[float, ...] = ()
@@ -142,7 +142,7 @@ def score_model(
             tick()
     return Score(
         statistics.fmean(runs),
-        statistics.stdev(runs) if len(runs) > 1 else 0.0,
+        statistics.stdev(runs) if len(runs) > 1 else None,
         tuple(runs),
         "soft" if task.y.dim() == 2 and model not in RECIPES else "hard",
         tuple(best),

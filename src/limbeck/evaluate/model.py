@@ -12,6 +12,7 @@ from limbeck.data import DataSource
 from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import accuracy
+from limbeck.evaluate.spread import spread
 from limbeck.model import read_model
 
 
@@ -35,6 +36,6 @@ def evaluate_model(release: Path, test: DataSource, device: str) -> dict[str, An
         "adjacency": found.certificate["adjacency"],
         "method": found.certificate["method"],
         "network": found.model.net.to_dict(),
-        "accuracy": {"model": {"mean": round(score, 4), "std": 0.0, "runs": [round(score, 4)]}},
+        "accuracy": {"model": spread([score])},
         "majority_rate": round(100.0 * float(counts.max()) / max(len(records.y), 1), 4),
     }

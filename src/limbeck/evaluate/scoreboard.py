@@ -14,6 +14,7 @@ from limbeck.evaluate.classical import Untrainable
 from limbeck.evaluate.downstream import Score, Task, fits, score_model
 from limbeck.evaluate.models import ARCHITECTURES, CLASSIFIERS, SCALED, Choice
 from limbeck.evaluate.presets import OPTIMISTIC, Preset
+from limbeck.evaluate.spread import spread
 from limbeck.progress import Reporter
 
 # On real data these take many minutes for each 10,000 records and pass; what more records add is a fraction of a point.
@@ -68,11 +69,11 @@ class Row:
             values["width"] = self.preset.width
         if self.score is None:
             return {**values, "skipped": self.skipped}
-        values |= {**score_dict(self.score), "labels": self.score.labels, "seconds": round(self.score.seconds, 1)}
+        values |= {**spread(self.score.runs), "labels": self.score.labels, "seconds": round(self.score.seconds, 1)}
         if self.score.best:
-            values["best_on_test"] = {**_spread(self.score.best), "selection": OPTIMISTIC}
+            values["best_on_test"] = {**spread(self.score.best), "selection": OPTIMISTIC}
         if self.score.areas:
-            values["area_under_curve"] = _spread(self.score.areas)
+            values["area_under_curve"] = spread(self.score.areas)
         return values
 
 
@@ -125,16 +126,7 @@ def noise_like(x: Tensor, seed: int) -> Tensor:
 
 
 def accuracies(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    return {row.model: score_dict(row.score) for row in rows if row.score is not None}
-
-
-def score_dict(score: Score) -> dict[str, Any]:
-    return {"mean": round(score.mean, 4), "std": round(score.std, 4), "runs": [round(run, 4) for run in score.runs]}
-
-
-def _spread(runs: Sequence[float]) -> dict[str, Any]:
-    std = statistics.stdev(runs) if len(runs) > 1 else 0.0
-    return score_dict(Score(statistics.fmean(runs), std, tuple(runs)))
+    return {row.model: spread(row.score.runs) for row in rows if row.score is not None}
 
 
 def calibrated(accuracy: Mapping[str, Any], ceiling: Mapping[str, Any]) -> dict[str, float]:

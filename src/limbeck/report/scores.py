@@ -19,6 +19,7 @@ from limbeck.data.named import NAMED
 from limbeck.data.source import split_suffix
 from limbeck.editions import RELEASE
 from limbeck.errors import BadInput, DataNotFound, NotReleasable
+from limbeck.evaluate.models import MODELS
 from limbeck.schema import Schema
 
 LARGEST_FILE = 4_000_000
@@ -123,7 +124,7 @@ def score_table(evaluation: Mapping[str, Any]) -> ScoreTable:
     """As far as the evaluation has an entry, it is shown; a score that is no number shows as none."""
     ceilings, controls = dict(_means(evaluation.get("ceiling"))), dict(_means(evaluation.get("control")))
     rows = []
-    for name, score in _scores(evaluation.get("accuracy")):
+    for name, score in sorted(_scores(evaluation.get("accuracy")), key=_by_kind):
         runs = score.get("runs")
         rows.append(
             ScoreRow(
@@ -146,6 +147,11 @@ def score_table(evaluation: Mapping[str, Any]) -> ScoreTable:
         classifiers=_classifiers(evaluation.get("classifiers_mean")),
         rows=tuple(rows),
     )
+
+
+def _by_kind(entry: tuple[str, Any]) -> int:
+    """The papers' architectures first, then their classifiers, as on the screen; JSON has them by the alphabet."""
+    return MODELS.index(entry[0]) if entry[0] in MODELS else len(MODELS)
 
 
 def _scores(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

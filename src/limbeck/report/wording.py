@@ -262,7 +262,7 @@ def query_rows(certificate: Certificate) -> list[dict[str, str]]:
                 "label": label,
                 "map": str(query.get("map", "-")),
                 "clip": number(query.get("clip")),
-                "noise": exact(query.get("noise_multiplier")),
+                "noise": number(query.get("noise_multiplier")),
                 "rate": _rates(query.get("rate")),
                 "count": number(query.get("count")),
                 "drawn": number(drawn.get(label, 0)),
