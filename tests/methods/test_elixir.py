@@ -15,7 +15,7 @@ from interrupted import assert_paid_once, broken_off_and_resumed, make
 from limbeck.accounting import price
 from limbeck.condense import make_plan
 from limbeck.errors import BadSettings
-from limbeck.methods.elixir import Elixir
+from limbeck.methods.elixir import Elixir, snapped
 from limbeck.methods.first_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.pool import Pool
@@ -213,6 +213,16 @@ def test_cells_where_answers_are_few_and_epsilon_allows() -> None:
     assert Elixir(cuts=5).resolved(IMAGES, 0.2).cuts == 5
 
 
+def test_pixels_close_to_a_bound_lie_on_it(tmp_path: Path) -> None:
+    shades = torch.tensor([-1.0, -0.91, -0.89, 0.0, 0.89, 0.91, 1.0])
+    assert snapped(shades, 0.05).tolist() == pytest.approx([-1, -1, -0.89, 0, 0.89, 1, 1])
+    assert torch.equal(snapped(shades, 0.0), shades)
+    for snap, between in ((0.2, False), (0.0, True)):
+        out = tmp_path / str(snap)
+        made = read_release(make("elixir", {**SETTINGS, "snap": snap}, out, tmp_path / f"{snap}.sqlite")).x
+        assert bool(((abs(made) > 0.6) & (abs(made) < 1)).any()) is between
+
+
 def test_news_is_what_differs_from_the_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     news = questions_of({}, tmp_path, monkeypatch)
     assert all(question.centre.abs().sum() > 0 for question in news)
@@ -239,6 +249,8 @@ def test_news_is_what_differs_from_the_set(tmp_path: Path, monkeypatch: pytest.M
         {"networks": 0},
         {"width": 0},
         {"shift": -1.0},
+        {"snap": -0.1},
+        {"snap": 0.6},
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
