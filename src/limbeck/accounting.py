@@ -130,14 +130,17 @@ def price_event(event: DpEvent, delta: float) -> Price:
     if terms is None:
         return Price(epsilon=math.inf, delta=delta, epsilon_pld=math.inf, epsilon_rdp=math.inf)
     rdp = _round_up(_epsilon_rdp(terms, delta))
-    # A grid for such an epsilon would fill the memory, and none is proved for subsets; leaving an accountant out is sound.
-    gridded = rdp <= LARGEST_GRID and not _has_subsets(terms)
-    pld = _round_up(_epsilon_pld(terms, delta, DISCRETISATION)) if gridded else math.inf
+    pld = _round_up(_epsilon_pld(terms, delta, DISCRETISATION)) if _is_gridded(terms, delta) else math.inf
     exact = None
     if all(term.rate == 1 for term in terms):
         exact = _round_up(gaussian_epsilon(_mu(terms), delta))
     best = min(value for value in (pld, rdp, exact) if value is not None)
     return Price(epsilon=best, delta=delta, epsilon_pld=pld, epsilon_rdp=rdp, epsilon_exact=exact)
+
+
+def _is_gridded(terms: Terms, delta: float) -> bool:
+    """A grid for a huge epsilon would fill the memory, and none is proved for subsets; leaving an accountant out is sound."""
+    return not _has_subsets(terms) and _epsilon_rdp(terms, delta) <= LARGEST_GRID
 
 
 def sampled_gaussian(rate: float, steps: int, noise_multiplier: float, delta: float) -> Price:
@@ -162,12 +165,14 @@ def calibrate(
         return flat
 
     # The cheap accountant brackets the answer for the dear one: a fine privacy-loss grid takes half a second.
-    root = _root_from_above(lambda s: _epsilon_rdp(terms(s), delta) - epsilon, epsilon)
-    if accountant == "rdp" or _has_subsets(terms(root)):
-        return _polish(lambda s: _epsilon_rdp(terms(s), delta), root, epsilon)
-    if all(term.rate == 1 for term in terms(root)):
-        return _polish(lambda s: gaussian_epsilon(_mu(terms(s)), delta), root, epsilon)
-    root = _root_below(lambda s: _epsilon_pld(terms(s), delta, COARSE) - epsilon, root)
+    safe = _root_from_above(lambda s: _epsilon_rdp(terms(s), delta) - epsilon, epsilon)
+    if accountant == "rdp" or _has_subsets(terms(safe)):
+        return _polish(lambda s: _epsilon_rdp(terms(s), delta), safe, epsilon)
+    if all(term.rate == 1 for term in terms(safe)):
+        return _polish(lambda s: gaussian_epsilon(_mu(terms(s)), delta), safe, epsilon)
+    root = _root_below(lambda s: _epsilon_pld(terms(s), delta, COARSE) - epsilon, safe)
+    if not _is_gridded(terms(root), delta):  # the booking would not use the grid either
+        return _polish(lambda s: _epsilon_rdp(terms(s), delta), safe, epsilon)
     near, at = (_epsilon_pld(terms(s), delta, COARSE) for s in (root * 0.99, root))
     # With enough noise delta alone covers everything and epsilon is 0, which has no logarithm.
     slope = math.log(near / at) if near > at > 0 else math.log(1 / 0.99)

@@ -119,6 +119,13 @@ def test_the_rdp_accountant_alone_keeps_the_budget_too() -> None:
     assert sampled_gaussian(0.01, 500, sigma - 1e-3, DELTA).epsilon_rdp > 1.0
 
 
+@pytest.mark.parametrize("epsilon", [500.0, 1000.0, 2500.0])
+def test_an_epsilon_that_promises_nothing_is_kept_as_well(epsilon: float) -> None:
+    """No grid is laid for such a price, so none may choose the noise."""
+    noise = calibrate_sampled_gaussian(0.03, 250, epsilon, 1e-5)
+    assert 0.5 * epsilon < sampled_gaussian(0.03, 250, noise, 1e-5).epsilon <= epsilon
+
+
 def test_a_tiny_epsilon_is_reached_although_epsilon_falls_to_zero() -> None:
     sigma = calibrate_sampled_gaussian(1.0, 10, 1e-7, DELTA)
     assert sampled_gaussian(1.0, 10, sigma, DELTA).epsilon <= 1e-7
