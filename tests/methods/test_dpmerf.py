@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from interrupted import assert_paid_once, broken_off_and_resumed, make
 
 from limbeck.accounting import calibrate, price
@@ -19,6 +21,7 @@ from limbeck.nets.merf_generator import MerfGenerator
 from limbeck.release import read_release
 from limbeck.run import RunLog
 from limbeck.schema import Schema
+from limbeck.vault.api import Answer
 from limbeck.vault.ledger import Ledger
 
 MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
@@ -68,6 +71,26 @@ def test_generators_make_records_of_any_shape(shape: tuple[int, ...]) -> None:
 def test_the_papers_sizes_for_digits() -> None:
     generator = MerfGenerator((1, 28, 28), 10, code=5)
     assert (generator.first.in_features, generator.first.out_features, generator.second.out_features) == (15, 200, 784)
+
+
+class Plain:
+    """A logbook that keeps nothing."""
+
+    def steps(self, total: int, state: dict[str, torch.Tensor], answers: str) -> Iterator[int]:
+        return iter(range(total))
+
+
+def test_the_generator_survives_colour_images() -> None:
+    colour = Schema(name="c", shape=(3, 32, 32), classes=tuple("0123456789"), records=2000, class_sizes=(200,) * 10)
+    shades = torch.rand((2000, 3, 4, 4), generator=torch.Generator().manual_seed(0)) * 1.6 - 0.9
+    records, labels = F.interpolate(shades, size=(32, 32)), torch.arange(10).repeat(200)
+
+    def ask(label: str, index: int, mapping: Any) -> Answer:
+        return Answer(torch.zeros(10, 1000).index_add_(0, labels, mapping.rows(records, labels)).numpy())
+
+    method = method_named("dpmerf", {"features": 1000, "T": 40, "per_class": 4})
+    made = method.run(colour, ask, Plain(), torch.device("cpu")).x.reshape(10, 4, -1)
+    assert made.std(1).mean() > 0.1
 
 
 def test_the_set_is_made_from_one_answer(tmp_path: Path) -> None:
