@@ -55,7 +55,7 @@ def curve(
         line = Line(
             x=[point["epsilon" if by_epsilon else "step"] for point in points],
             mean=[point["accuracy"] for point in points],
-            std=[point["std"] or 0.0 for point in points],
+            std=[point["std"] for point in points],
         )
         titles = {"title": result["title"], "x_title": result["x"] if by_epsilon else "answers"}
         write_atomic(picture, line_picture({model: line}, y_title="accuracy, %", **titles))

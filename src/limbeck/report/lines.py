@@ -20,7 +20,7 @@ MARKS = "osD^vP"
 class Line:
     x: Sequence[float]
     mean: Sequence[float]
-    std: Sequence[float]
+    std: Sequence[float | None]  # none after a single run: no bar
 
 
 def line_picture(
@@ -43,7 +43,8 @@ def line_picture(
         axes: Any = figure.add_subplot()
         for place, (name, line) in enumerate(lines.items()):
             colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
-            axes.errorbar(line.x, line.mean, line.std, color=colour, marker=mark, capsize=3, label=one_line(name))
+            bars = [std or 0.0 for std in line.std]
+            axes.errorbar(line.x, line.mean, bars, color=colour, marker=mark, capsize=3, label=one_line(name))
         if log_x:
             axes.set_xscale("log")
         if ticks is not None:

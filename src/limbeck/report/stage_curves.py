@@ -11,7 +11,7 @@ from limbeck.report.lines import Line, line_picture
 def stage_curves(result: Mapping[str, Any]) -> bytes:
     """PNG bytes; the same result gives the same bytes."""
     lines = {
-        name: Line(x=range(1, len(curve["mean"]) + 1), mean=curve["mean"], std=[std or 0.0 for std in curve["std"]])
+        name: Line(x=range(1, len(curve["mean"]) + 1), mean=curve["mean"], std=curve["std"])
         for name, curve in result["curves"].items()
     }
     promise = f"epsilon {result['epsilon']:g}, delta {result['delta']:g}, {result['adjacency']}"
