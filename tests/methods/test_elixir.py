@@ -86,7 +86,7 @@ def test_tables_spend_everything_on_the_first_set() -> None:
     assert (resolved.T, resolved.first) == (0, 1.0)
     assert {query.label for query in resolved.queries(table, 1.0)} == set(PARTS)
     assert Elixir().resolved(IMAGES).T == 0  # 500 a class are few
-    assert (resolved.width, Elixir().resolved(IMAGES).width, Elixir(width=8).resolved(IMAGES).width) == (32, 64, 8)
+    assert (resolved.width, Elixir().resolved(IMAGES).width, Elixir(width=8).resolved(IMAGES).width) == (16, 32, 8)
     assert Elixir().resolved(dataclasses.replace(IMAGES, records=2000, class_sizes=(1000, 1000))).T
 
 
@@ -158,6 +158,42 @@ def test_a_change_moves_in_background() -> None:
     assert still == (1.0, -0.0, 0.0, 0.0, 1.0, 0.0)
 
 
+def test_a_mirrored_change_swaps_left_and_right() -> None:
+    x = torch.rand(1, 1, 6, 6)
+    drawn = [draw_change(torch.Generator().manual_seed(seed), 0.0, 0.0, 0.0, mirror=True) for seed in range(40)]
+    mirrored = [change for change in drawn if change[0] < 0]
+    assert 10 <= len(mirrored) <= 30
+    assert torch.allclose(warp(x, mirrored[0]), x.flip(3), atol=1e-5)
+
+
+def test_colour_images_that_may_be_flipped_are_mirrored() -> None:
+    grey = dataclasses.replace(IMAGES, shape=(1, 12, 10))
+    upright = dataclasses.replace(IMAGES, augmentation=("crop", "rotate"))
+    for schema, method, mirrored in (
+        (IMAGES, Elixir(), True), (IMAGES, Elixir(mirror=False), False), (upright, Elixir(), False),
+        (grey, Elixir(), False), (grey, Elixir(mirror=True), True),
+    ):  # fmt: skip
+        changes = [method.resolved(schema)._change(schema, step) for step in range(20)]
+        assert any(change is not None and change[0] < 0 for change in changes) is mirrored
+
+
+def test_an_answer_that_is_remembered_is_matched_under_its_own_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matched: list[FeatureResidual] = []
+    rows = FeatureResidual.rows
+
+    def listen(question: FeatureResidual, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        matched.extend([question] if x.requires_grad else [])
+        return rows(question, x, y)
+
+    monkeypatch.setattr(FeatureResidual, "rows", listen)
+    asked = questions_of({}, tmp_path, monkeypatch)
+    own = {question.scale: question.change for question in asked}
+    assert len(own) == 6 and len(set(own.values())) == 6 and len(matched) == 6 * (1 + 7)
+    assert all(question.change == own[question.scale] for question in matched)
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "call"),
     [(LocalVault, "ask", 3), (LocalVault, "ask", 9), (Ledger, "store", 7), (LocalVault, "forget", 2)],
@@ -205,12 +241,6 @@ def test_cells_divide_a_class_and_cost_nothing(tmp_path: Path, monkeypatch: pyte
     above = (whole @ asked.cuts.T > 0).long()
     assert torch.equal((cells != 0).any(2).long().argmax(1), above[:, 0] + 2 * above[:, 1])
     assert len(above.unique(dim=0)) == 4
-
-
-def test_cells_where_answers_are_few_and_epsilon_allows() -> None:
-    assert [Elixir(T=250).resolved(IMAGES, epsilon).cuts for epsilon in (0.2, 1.0, 10.0)] == [0, 2, 2]
-    assert Elixir(T=1000).resolved(IMAGES, 10.0).cuts == 0
-    assert Elixir(cuts=5).resolved(IMAGES, 0.2).cuts == 5
 
 
 def test_pixels_close_to_a_bound_lie_on_it(tmp_path: Path) -> None:

@@ -26,9 +26,14 @@ def warp(x: Tensor, change: Sequence[float]) -> Tensor:
     return F.grid_sample(x - BACKGROUND, grid, align_corners=False) + BACKGROUND
 
 
-def draw_change(generator: torch.Generator, angle: float, scale: float, shift: float) -> tuple[float, ...]:
-    """Turn by up to `angle`, stretch each axis by up to the share `scale`, move by up to `shift` half-sides."""
-    u = (torch.rand(5, generator=generator) * 2 - 1).tolist()
+def draw_change(
+    generator: torch.Generator, angle: float, scale: float, shift: float, mirror: bool = False
+) -> tuple[float, ...]:
+    """Turn by up to `angle`, stretch each axis by up to the share `scale`, move by up to `shift` half-sides; and `mirror` left
+    and right every other time."""
+    u = (torch.rand(6, generator=generator) * 2 - 1).tolist()
     turn, wide, high = u[0] * angle, 1 + u[1] * scale, 1 + u[2] * scale
+    if mirror and u[5] > 0:
+        wide = -wide
     cosine, sine = math.cos(turn), math.sin(turn)
     return (cosine * wide, -sine * high, u[3] * shift, sine * wide, cosine * high, u[4] * shift)
