@@ -3,6 +3,7 @@
     python -m benchmarks.accuracy                    every row (hours on two cores)
     python -m benchmarks.accuracy ldpdc-mnist        one row
     python -m benchmarks.accuracy ldpdc-mnist --release FOLDER    evaluate a release that is there already
+    python -m benchmarks.accuracy ldpdc-mnist --keep FOLDER       leave the release there, to score it in other ways
     python -m benchmarks.accuracy ldpdc-mnist --second-set        the same with other seeds, kept beside the first
     python -m benchmarks.accuracy ldpdc-mnist --models nets       six architectures instead of one
     python -m benchmarks.accuracy ldpdc-mnist --control           beside noise with the same labels
@@ -115,13 +116,13 @@ def limbeck(*words: str) -> dict[str, Any]:
     return {**result, "peak_megabytes": usage.ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)}
 
 
-def score(name: str, row: Row, release: Path | None, preset: str) -> dict[str, Any]:
-    """Make a row's release, unless there is one, and score it."""
+def score(name: str, row: Row, release: Path | None, preset: str, keep: Path | None = None) -> dict[str, Any]:
+    """Make a row's release, unless there is one, and score it. It goes with the scratch folder unless it is to `keep`."""
     evaluate = ("--test", row.data, *row.evaluate, *(("--preset", preset) if row.evaluate else ()))
     with tempfile.TemporaryDirectory() as scratch:
         made: dict[str, Any] = {}
         if release is None:
-            release = Path(scratch) / name
+            release = keep or Path(scratch) / name
             made = limbeck(
                 "condense", row.data, *row.condense, "--out", str(release), "--ledger", f"{scratch}/l.sqlite"
             )
@@ -149,7 +150,9 @@ def score(name: str, row: Row, release: Path | None, preset: str) -> dict[str, A
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", choices=[*ROWS, []], help="default: all")
-    parser.add_argument("--release", type=Path)
+    place_of_release = parser.add_mutually_exclusive_group()
+    place_of_release.add_argument("--release", type=Path)
+    place_of_release.add_argument("--keep", type=Path)
     parser.add_argument("--preset", default="cpu")
     parser.add_argument("--second-set", action="store_true")
     parser.add_argument("--models")
@@ -164,7 +167,7 @@ def main() -> None:
             place = f"{place}-{options.models.replace(',', '-')}"
         if options.control:
             row, place = replace(row, evaluate=(*row.evaluate, "--control")), f"{place}-control"
-        result = score(name, row, options.release, options.preset)
+        result = score(name, row, options.release, options.preset, options.keep)
         (RESULTS / f"{place}.json").write_text(json.dumps(result, indent=2) + "\n")
         print(name, {model: score["mean"] for model, score in result["accuracy"].items()}, flush=True)
 
