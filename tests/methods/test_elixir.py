@@ -111,6 +111,20 @@ def test_a_sample_costs_about_what_all_records_cost() -> None:
     assert sampled.epsilon == pytest.approx(whole.epsilon, rel=0.1)
 
 
+def test_samples_are_so_large_that_a_large_epsilon_buys_what_it_could_over_all_records() -> None:
+    """Little noise hides little of a small sample, which then costs more than its share."""
+    many = dataclasses.replace(IMAGES, records=10_000, class_sizes=(5000, 5000))
+
+    def noise_of_a_mean(**settings: int) -> float:
+        method = Elixir(T=500, **settings)
+        queries = make_plan(many, method, 10.0, 1e-5).queries
+        return next(query.noise_multiplier for query in queries if query.label == "features") / method.L
+
+    everybody = noise_of_a_mean(L=5000)
+    assert noise_of_a_mean() < 1.1 * everybody
+    assert noise_of_a_mean(L=200) > 1.4 * everybody
+
+
 def test_epsilon_is_met_from_below() -> None:
     plan = make_plan(IMAGES, Elixir(per_class=5, T=100, L=20), 1.0, 1e-5)
     assert 0.99 < plan.price.epsilon <= 1.0

@@ -11,7 +11,7 @@ No paper's. It joins what worked best in all of them:
 4. **Answer once, match for ever.** Every answer is kept and matched again; the set is the running mean of the descent.
 
 All answers are Poisson-sampled or full Gaussian sums, priced like any other; nothing else touches a record. Settings were
-chosen on held-out training records of the benchmark sets; see docs/flagship.md.
+chosen on held-out training records of the benchmark sets, but for one (no cells); see docs/flagship.md.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Elixir(Method):
     name: ClassVar[str] = "elixir"
     title: ClassVar[str] = "Networks that learn from the set ask about the records (our own)"
     paper: ClassVar[str] = "Limbeck, docs/flagship.md"
-    needs: ClassVar[str] = "10 to 20 minutes on two cores for 28x28 images, under an hour for CIFAR-10; seconds for tables"
+    needs: ClassVar[str] = "under 20 minutes on two cores for 28x28 images, under 40 for CIFAR-10; seconds for tables"
 
     T: int | None = None
     first: float | None = None
