@@ -27,6 +27,7 @@ from limbeck.cli import (
 )
 from limbeck.cli.output import Stopped, Usage, fail
 from limbeck.errors import LimbeckError, OutputFault
+from limbeck.memory import keep_freed_memory
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
@@ -55,6 +56,7 @@ def limbeck_command(
 def main() -> None:
     """Entry point of the `limbeck` command."""
     as_json = "--json" in sys.argv
+    keep_freed_memory()
     try:
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

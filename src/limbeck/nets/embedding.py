@@ -22,6 +22,7 @@ from limbeck.nets.build import build
 from limbeck.nets.convnet import Block
 from limbeck.nets.fused import fused_backward, fused_forward, worth_fusing
 from limbeck.nets.hardware import channels_last, has_fast_bfloat16
+from limbeck.nets.input_gradient import input_gradient
 from limbeck.nets.network import Network, Shape
 from limbeck.nets.spec import NetSpec
 
@@ -141,25 +142,13 @@ def _forward(x: Tensor, layers: list[_Layer], keep: list[Tensor] | None) -> Tens
 def _backward(grad: Tensor, layers: list[_Layer], kept: list[Tensor]) -> Tensor:
     last = kept[-3]
     height, width = last.shape[1] // layers[-1].pool, last.shape[2] // layers[-1].pool
-    flow = grad.to(last.dtype).view(grad.shape[0], -1, height, width)
+    flow = grad.to(last.dtype).view(grad.shape[0], -1, height, width).permute(0, 2, 3, 1).contiguous()
     for index in reversed(range(len(layers))):
         layer = layers[index]
         y, mean, rstd = kept[3 * index : 3 * index + 3]
-        flow = flow.permute(0, 2, 3, 1).contiguous()
         flow, _, _ = fused_backward(y, mean, rstd, layer.gain, layer.bias, flow, layer.pool)
-        flow = _input_gradient(flow.permute(0, 3, 1, 2), layer)
-    return flow
-
-
-def _input_gradient(flow: Tensor, layer: _Layer) -> Tensor:
-    size = (flow.shape[0], layer.weight.shape[1], *layer.side)
-    # Only the shape and layout of the input are looked at.
-    unread = torch.empty(size, dtype=flow.dtype, device=flow.device, memory_format=torch.channels_last)
-    padding = [layer.padding, layer.padding]
-    gradient: Tensor = torch.ops.aten.convolution_backward(
-        flow, unread, layer.weight, None, [1, 1], padding, [1, 1], False, [0, 0], 1, [True, False, False]
-    )[0]
-    return gradient
+        flow = input_gradient(flow, layer.weight, layer.padding, layer.side, compiled=True)
+    return flow.permute(0, 3, 1, 2)
 
 
 class _Chunked(torch.autograd.Function):

@@ -8,6 +8,7 @@ compiler, on other devices and for small maps the same numbers come from the ord
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 import os
 import types
@@ -123,13 +124,15 @@ def _spread(grad: Tensor, pool: int, y: Tensor) -> Tensor:
 
 @functools.cache
 def _compiled(piece: Callable[..., Any], key: object) -> Callable[..., Any]:
-    # One function per map size (the key), so that only the number of records is dynamic. The compiler files its results
-    # under the code object, and one shared by all sizes would make every size dynamic, and slow.
-    own = types.FunctionType(piece.__code__.replace(), piece.__globals__, piece.__name__)
+    # One function per map size (the key), so that only the number of records is dynamic. The compiler remembers by a
+    # function's name and place which sizes it has seen differ; under one name every size would become dynamic, and slow.
+    name = f"{piece.__name__}_{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
+    own = types.FunctionType(piece.__code__.replace(co_name=name, co_qualname=name), piece.__globals__, name)
     return torch.compile(own, dynamic=None)
 
 
-def _run(piece: Callable[..., Any], compiled: bool, y: Tensor, *args: Any) -> Any:
+def run_piece(piece: Callable[..., Any], compiled: bool, y: Tensor, *args: Any) -> Any:
+    """Call a piece, compiled for maps of y's size and the last argument, a plain number; records come first in every tensor."""
     if not compiled:
         return piece(y, *args)
     torch._dynamo.maybe_mark_dynamic(y, 0)
@@ -163,21 +166,21 @@ def worth_fusing(device: torch.device, numbers: int) -> bool:
 def fused_forward(
     y: Tensor, gain: Tensor, bias: Tensor, eps: float, pool: int, compiled: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    result: tuple[Tensor, Tensor, Tensor] = _run(forward_piece, compiled, y, gain, bias, eps, pool)
+    result: tuple[Tensor, Tensor, Tensor] = run_piece(forward_piece, compiled, y, gain, bias, eps, pool)
     return result
 
 
 def fused_backward(
     y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, grad: Tensor, pool: int, compiled: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    result: tuple[Tensor, Tensor, Tensor] = _run(backward_piece, compiled, y, mean, rstd, gain, bias, grad, pool)
+    result: tuple[Tensor, Tensor, Tensor] = run_piece(backward_piece, compiled, y, mean, rstd, gain, bias, grad, pool)
     return result
 
 
 def fused_tangent_forward(
     y: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, bias: Tensor, moved: Tensor, pool: int, compiled: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    result: tuple[Tensor, Tensor, Tensor] = _run(
+    result: tuple[Tensor, Tensor, Tensor] = run_piece(
         tangent_forward_piece, compiled, y, mean, rstd, gain, bias, moved, pool
     )
     return result
@@ -198,7 +201,7 @@ def fused_tangent_backward(
     compiled: bool = True,
 ) -> Tensor:
     given = (mean, rstd, gain, bias, moved, centre, slope, grad, moved_grad, pool)
-    result: Tensor = _run(tangent_backward_piece, compiled, y, *given)
+    result: Tensor = run_piece(tangent_backward_piece, compiled, y, *given)
     return result
 
 

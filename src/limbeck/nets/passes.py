@@ -25,6 +25,7 @@ from limbeck.nets.fused import (
     worth_fusing,
 )
 from limbeck.nets.hardware import channels_last
+from limbeck.nets.input_gradient import input_gradient
 from limbeck.nets.network import Network, Shape
 
 THIN = 32  # numbers in a patch up to which a matrix product beats the library's grouped convolution
@@ -95,7 +96,8 @@ class ConvNetPasses:
             down, gain_rows, bias_rows = fused_backward(maps, mean, rstd, gain, bias, flow, block.pool, self._fused)
             layers.insert(0, LayerTrace(entered, maps, mean, rstd, flow, down, gain_rows, bias_rows))
             if index:
-                flow = back_convolved(down, weights[f"body.{index}.conv.weight"], block.padding, entered.shape)
+                weight = weights[f"body.{index}.conv.weight"]
+                flow = input_gradient(down, weight, block.padding, side_of(entered), self._fused)
         return Trace(tuple(layers), features, probabilities, delta)
 
     def gradient(self, weights: Weights, trace: Trace) -> dict[str, Tensor]:
@@ -157,7 +159,7 @@ class ConvNetPasses:
             )  # fmt: skip
             weight, change = (source[f"body.{index}.conv.weight"] for source in (weights, direction))
             both = torch.cat([flow, layer.flow], dim=3), torch.cat([weight, change], dim=0)
-            flow = back_convolved(*both, self.padding(index), layer.maps_in.shape)
+            flow = input_gradient(*both, self.padding(index), side_of(layer.maps_in), self._fused)
         return flow.permute(0, 3, 1, 2)
 
 
@@ -166,16 +168,8 @@ def convolved(maps: Tensor, weight: Tensor, padding: int) -> Tensor:
     return result.permute(0, 2, 3, 1).contiguous()
 
 
-def back_convolved(flow: Tensor, weight: Tensor, padding: int, shape: torch.Size) -> Tensor:
-    """The gradient with respect to the input of `convolved`."""
-    size = (shape[0], shape[3], shape[1], shape[2])
-    # Only the shape and layout of the input are looked at.
-    unread = torch.empty(size, dtype=flow.dtype, device=flow.device, memory_format=torch.channels_last)
-    result: Tensor = torch.ops.aten.convolution_backward(
-        flow.permute(0, 3, 1, 2), unread, channels_last(weight), None,
-        [1, 1], [padding, padding], [1, 1], False, [0, 0], 1, [True, False, False],
-    )[0]  # fmt: skip
-    return result.permute(0, 2, 3, 1).contiguous()
+def side_of(maps: Tensor) -> tuple[int, int]:
+    return maps.shape[1], maps.shape[2]
 
 
 def weight_gradient(maps: Tensor, flow: Tensor, weight: Tensor, padding: int) -> Tensor:

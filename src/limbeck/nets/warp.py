@@ -19,8 +19,9 @@ def warp(x: Tensor, change: Sequence[float]) -> Tensor:
     """
     if not len(x):
         return x
-    theta = torch.tensor(change, dtype=x.dtype, device=x.device).view(1, 2, 3).expand(len(x), 2, 3)
-    grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+    theta = torch.tensor(change, dtype=x.dtype, device=x.device).view(1, 2, 3)
+    # One grid serves all: making it takes longer than an image needs to be moved.
+    grid = F.affine_grid(theta, [1, *x.shape[1:]], align_corners=False).expand(len(x), -1, -1, -1)
     # The sampler fills with zeros, so the background is moved there and back. A rim that were continued instead would say
     # nothing about how dark a record's own background is: networks with instance norm do not see it otherwise.
     return F.grid_sample(x - BACKGROUND, grid, align_corners=False) + BACKGROUND
