@@ -28,7 +28,7 @@ from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 
 SETTINGS: dict[str, Any] = {
-    "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "cuts": 1, "sigma": 1.0,
+    "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "waves": 8, "sigma": 1.0,
 }  # fmt: skip
 IMAGES = Schema(name="images", shape=(3, 12, 10), classes=("a", "b"), records=1000, class_sizes=(500, 500))
 
@@ -87,7 +87,8 @@ def test_tables_spend_everything_on_the_first_set() -> None:
     assert {query.label for query in resolved.queries(table, 1.0)} == set(PARTS)
     assert Elixir().resolved(IMAGES).T == 0  # 500 a class are few
     assert (resolved.width, Elixir().resolved(IMAGES).width, Elixir(width=8).resolved(IMAGES).width) == (16, 32, 8)
-    assert Elixir().resolved(dataclasses.replace(IMAGES, records=2000, class_sizes=(1000, 1000))).T
+    many = dataclasses.replace(IMAGES, records=2000, class_sizes=(1000, 1000))
+    assert [Elixir().resolved(many, epsilon).T for epsilon in (None, 1.0, 10.0)] == [500, 500, 1000]
 
 
 @pytest.mark.parametrize("shape", [(3, 12, 10), (1, 28, 28), (1, 5, 40), (7,)])
@@ -191,21 +192,21 @@ def test_colour_images_that_may_be_flipped_are_mirrored() -> None:
         assert any(change is not None and change[0] < 0 for change in changes) is mirrored
 
 
-def test_an_answer_that_is_remembered_is_matched_under_its_own_change(
+def test_an_answer_that_is_remembered_is_matched_as_it_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    matched: list[FeatureResidual] = []
+    matched: list[str] = []
     rows = FeatureResidual.rows
 
     def listen(question: FeatureResidual, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        matched.extend([question] if x.requires_grad else [])
+        matched.extend([question.digest()] if x.requires_grad else [])
         return rows(question, x, y)
 
     monkeypatch.setattr(FeatureResidual, "rows", listen)
     asked = questions_of({}, tmp_path, monkeypatch)
-    own = {question.scale: question.change for question in asked}
-    assert len(own) == 6 and len(set(own.values())) == 6 and len(matched) == 6 * (1 + 7)
-    assert all(question.change == own[question.scale] for question in matched)
+    own = {question.digest() for question in asked}  # of network, centre, change and waves
+    assert len(own) == len({question.change for question in asked}) == 6
+    assert set(matched) == own and len(matched) == 6 * (1 + 7)
 
 
 @pytest.mark.parametrize(
@@ -244,17 +245,27 @@ def test_networks_without_a_life_ask_untrained_and_once(tmp_path: Path, monkeypa
     assert len(kernels) == 6 and len({tuple(kernel.flatten().tolist()) for kernel in kernels}) == 6
 
 
-def test_cells_divide_a_class_and_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = questions_of({"cuts": 2}, tmp_path, monkeypatch)[0]
+def test_waves_tell_how_a_class_is_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records at both ends of a line and records in the middle have the same mean; only waves see the difference."""
+    asked = questions_of({"waves": 64}, tmp_path, monkeypatch)[-1]
+    assert asked.waves is not None
+    features = asked.centre.shape[1]
+    ends = torch.randn(features, generator=torch.Generator().manual_seed(3)) / math.sqrt(features) * 2
+    apart, middle = torch.stack([ends, -ends]), torch.zeros(2, features)
+    y = torch.zeros(2, dtype=torch.long)
+    assert torch.allclose(apart.mean(0), middle.mean(0))
+    heights = [asked.waves.rows(residuals, y).mean(0) for residuals in (apart, middle)]
+    assert (heights[0] - heights[1]).norm() > 0.3
+
+
+def test_waves_share_the_clip_with_the_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = questions_of({"waves": 16}, tmp_path, monkeypatch)[0]
     x = torch.rand(50, *asked.shape, generator=torch.Generator().manual_seed(3)) * 2 - 1
     y = torch.arange(50) % len(asked.centre)
-    whole, cells = dataclasses.replace(asked, cuts=None).rows(x, y), asked.rows(x, y).view(50, 4, -1)
-    assert torch.equal(cells.sum(1), whole)  # a record is in one cell, as it is, so its norm and its clip are the same
-    assert torch.equal((cells != 0).any(2).sum(1), torch.ones(50, dtype=torch.long))
-    assert asked.cuts is not None
-    above = (whole @ asked.cuts.T > 0).long()
-    assert torch.equal((cells != 0).any(2).long().argmax(1), above[:, 0] + 2 * above[:, 1])
-    assert len(above.unique(dim=0)) == 4
+    alone, both = dataclasses.replace(asked, waves=None).rows(x, y), asked.rows(x, y)
+    assert asked.waves is not None and both.shape[1] == alone.shape[1] + 16
+    assert torch.allclose(both[:, :-16], alone * math.sqrt(0.5), atol=1e-6)
+    assert torch.allclose(both[:, -16:], asked.waves.rows(alone, y) * math.sqrt(0.5), atol=1e-5)
 
 
 def test_pixels_close_to_a_bound_lie_on_it(tmp_path: Path) -> None:
@@ -282,8 +293,8 @@ def test_news_is_what_differs_from_the_set(tmp_path: Path, monkeypatch: pytest.M
     [
         {"T": -1},
         {"life": -1},
-        {"cuts": -1},
-        {"cuts": 7},
+        {"waves": -1},
+        {"waves": 10_001},
         {"first": 0.0},
         {"first": 1.0, "T": 5},
         {"L": 0},

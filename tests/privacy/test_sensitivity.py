@@ -17,7 +17,7 @@ from limbeck.nets.fourier import FourierSpec
 from limbeck.schema import Schema
 from limbeck.vault.maps import Identity, Map, NetworkGradient, OneHot, RandomFeatures, SecondMoment, clip_rows
 from limbeck.vault.random_fourier import RandomFourier
-from limbeck.vault.residuals import FeatureResidual, Residual
+from limbeck.vault.residuals import FeatureResidual, Residual, Waves
 from limbeck.vault.top_gradient import TopGradient
 
 SHAPE, CLASSES, RECORDS = (1, 8, 8), 3, 11
@@ -43,13 +43,21 @@ def residual(form: str, by_class: bool = True, basis: bool = False) -> Residual:
     return Residual(centre=centre, scale=0.3, basis=waves, form=form)
 
 
-def feature_residual(kind: str, change: tuple[float, ...] | None = None) -> FeatureResidual:
+def feature_residual(kind: str, change: tuple[float, ...] | None = None, waving: bool = False) -> FeatureResidual:
     net = NetSpec(kind=kind, width=4)
     body = build(net, SHAPE, CLASSES, seed=4).body
     weights = {name: value.detach() for name, value in body.state_dict().items()}
     features = build(net, SHAPE, CLASSES, seed=4).features
     centre = torch.linspace(-1, 1, CLASSES * features).view(CLASSES, features)
-    return FeatureResidual(net=net, shape=SHAPE, weights=weights, centre=centre, scale=0.5, change=change)
+    waves = Waves(
+        directions=torch.randn(features, 20, generator=torch.Generator().manual_seed(6)),
+        phases=torch.linspace(0, 6, 20),
+        centre=torch.linspace(-0.1, 0.1, CLASSES * 20).view(CLASSES, 20),
+        scale=0.5,
+    )
+    return FeatureResidual(
+        net=net, shape=SHAPE, weights=weights, centre=centre, scale=0.5, change=change, waves=waves if waving else None
+    )
 
 
 MAPPINGS: dict[str, Map] = {
@@ -78,6 +86,7 @@ MAPPINGS: dict[str, Map] = {
     "residual of features": feature_residual("convnet"),
     "residual of warped features": feature_residual("convnet", (0.9, 0.1, 0.05, -0.1, 1.1, -0.05)),
     "residual of an mlp's features": feature_residual("mlp"),
+    "residual and waves of features": feature_residual("convnet", waving=True),
     "random fourier": RandomFourier(spec=FourierSpec(numbers=64, features=50, bandwidth=0.7, seed=1)),
 }
 mappings = pytest.mark.parametrize("name", MAPPINGS)

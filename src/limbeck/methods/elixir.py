@@ -45,10 +45,11 @@ from limbeck.nets.training import Course
 from limbeck.nets.warp import draw_change
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
-from limbeck.vault.api import Ask, FeatureResidual
+from limbeck.vault.api import Ask, FeatureResidual, Waves
 
 MANY = 1000  # records per class, from which on answers of networks are worth their noise
-MOST_CUTS = 6
+LITTLE_NOISE = 3.0  # epsilon, from which on more answers are worth their time; 1 and 10 were tried
+WAVES, MOST_WAVES = 256, 10_000
 SLOWEST = 1e-4  # the step size that the descent ends with
 
 
@@ -64,8 +65,8 @@ class Elixir(Method):
                of the pool; a network is renewed after `life` epochs and learns for `epochs` between two answers; life=0
                asks with random networks, each once
     news       ask how records differ from the set; false asks for features as they are (to compare)
-    cuts       planes through the middle of every class, drawn along the set's own spread, so that an answer has a sum for each
-               of 2 ** cuts cells
+    waves      cosines of features along random directions in an answer, beside the features: how a class is spread, not only
+               where it lies
     replay     earlier answers matched with each new one; memory: how many are kept for that
     eta        step size of Adam, falling; average: how slowly the running mean of the set forgets
     width      of the networks; colour is worth twice that of grey
@@ -88,7 +89,7 @@ class Elixir(Method):
     life: int = 60
     epochs: int = 2
     news: bool = True
-    cuts: int = 0
+    waves: int | None = None
     replay: int = 7
     memory: int = 300
     eta: float = 0.02
@@ -112,8 +113,8 @@ class Elixir(Method):
             raise BadSettings(f"first must lie in (0, 1], got first={self.first}.")
         if self.first == 1 and self.T:
             raise BadSettings(f"first=1 leaves nothing for T={self.T} answers; choose T=0 or a smaller share.")
-        if not 0 <= self.cuts <= MOST_CUTS:
-            raise BadSettings(f"cuts must lie in 0 ... {MOST_CUTS}, got cuts={self.cuts}.")
+        if self.waves is not None and not 0 <= self.waves <= MOST_WAVES:
+            raise BadSettings(f"waves must lie in 0 ... {MOST_WAVES}, got waves={self.waves}.")
         for name in ("life", "replay", "angle", "scale", "shift"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise BadSettings(f"{name} must not be negative, got {name}={getattr(self, name)}.")
@@ -132,12 +133,15 @@ class Elixir(Method):
         """Rows of a table are best as the first set leaves them, and so are images of small classes, whose features drown in
         the noise: everything is spent on that."""
         many = schema.records >= MANY * len(schema.classes)
-        answers = (1000 if schema.is_image and many else 0) if self.T is None else self.T
+        little_noise = epsilon is not None and epsilon >= LITTLE_NOISE
+        usual = (1000 if little_noise else 500) if schema.is_image and many else 0
+        answers = usual if self.T is None else self.T
         share = (0.25 if answers else 1.0) if self.first is None else self.first
         colour = schema.is_image and schema.shape[0] > 1
         width = (32 if colour else 16) if self.width is None else self.width
         mirror = (colour and "flip" in schema.augmentation) if self.mirror is None else self.mirror
-        return dataclasses.replace(self, T=answers, first=share, width=width, mirror=mirror)
+        waves = WAVES if self.waves is None else self.waves
+        return dataclasses.replace(self, T=answers, first=share, width=width, mirror=mirror, waves=waves)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -184,11 +188,11 @@ class Elixir(Method):
     def _matched(
         self, images: nn.Parameter, labels: Tensor, expected: Tensor, schema: Schema, ask: Ask, logbook: Logbook
     ) -> Tensor:
-        assert self.T is not None
+        assert self.T is not None and self.waves is not None
         classes, device = len(schema.classes), images.device
         mean, adam = images.detach().clone(), Adam([images], self.eta, betas=(0.9, 0.99))
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
-        memory = Memory(self.memory, pool, classes, self.cuts, device)
+        memory = Memory(self.memory, pool, classes, self.waves, device)
         state = adam.state | pool.state | memory.state | {"mean": mean}
         for step in logbook.steps(self.T, state, "features"):
             adam.eta = SLOWEST + self.eta * (1 + math.cos(math.pi * step / self.T)) / 2
@@ -234,20 +238,28 @@ class Elixir(Method):
             features = bare.embed(images)
             centre = class_means(features, labels, len(schema.classes)) if self.news else blank
             residuals = features - centre[labels]
-            usual = float(residuals.norm(dim=1).median())
-        return dataclasses.replace(bare, centre=centre, scale=max(usual, 1e-3), cuts=self._planes(residuals, step))
+            scale = max(float(residuals.norm(dim=1).median()), 1e-3)
+            waves = self._waves(residuals / scale, labels, len(schema.classes), step) if self.waves else None
+        return dataclasses.replace(bare, centre=centre, scale=scale, waves=waves)
 
     def _change(self, schema: Schema, step: int) -> tuple[float, ...] | None:
         if not schema.is_image:
             return None
         return draw_change(self.generator("change", step), self.angle, self.scale, self.shift, bool(self.mirror))
 
-    def _planes(self, residuals: Tensor, step: int) -> Tensor | None:
-        """Random mixtures of the set's own residuals: where it spreads more, planes are more likely to cut across."""
-        if not self.cuts:
-            return None
-        mixture = torch.randn(self.cuts, len(residuals), generator=self.generator("planes", step))
-        return mixture.to(residuals.device) @ residuals
+    def _waves(self, residuals: Tensor, labels: Tensor, classes: int, step: int) -> Waves:
+        """As long as residuals usually are, so that a class is neither flat nor a blur in them."""
+        still = self._waves_at(step, residuals.shape[1], torch.zeros(classes, self.waves or 0), 1.0)
+        heights = still.heights(residuals)
+        centre = class_means(heights, labels, classes) if self.news else still.centre.to(heights.device)
+        usual = float((heights - centre[labels]).norm(dim=1).median())
+        return dataclasses.replace(still, centre=centre, scale=max(usual, 1e-3))
+
+    def _waves_at(self, step: int, features: int, centre: Tensor, scale: float) -> Waves:
+        generator, count = self.generator("waves", step), centre.shape[1]
+        directions = torch.randn(features, count, generator=generator)
+        phases = torch.rand(count, generator=generator) * 2 * math.pi
+        return Waves(directions=directions, phases=phases, centre=centre, scale=scale)
 
     def _asked_again(
         self, memory: Memory, pool: Pool, schema: Schema, newest: FeatureResidual, step: int
@@ -255,14 +267,16 @@ class Elixir(Method):
         """The newest answer, then some of those that are remembered."""
         yield newest, memory.targets[step % len(memory)]
         for place in memory.draw(self.replay, step, self.generator("replay", step)):
+            asked_at, centre = int(memory.steps[place]), memory.centres[place]
+            wave_centre, wave_scale = memory.wave_centres[place], float(memory.wave_scales[place])
             yield (
                 dataclasses.replace(
                     newest,
                     weights=pool.body_weights(memory.bodies[place]),
-                    centre=memory.centres[place],
+                    centre=centre,
                     scale=float(memory.scales[place]),
-                    change=self._change(schema, int(memory.steps[place])),
-                    cuts=memory.cuts[place] if self.cuts else None,
+                    change=self._change(schema, asked_at),
+                    waves=self._waves_at(asked_at, centre.shape[1], wave_centre, wave_scale) if self.waves else None,
                 ),
                 memory.targets[place],
             )
@@ -280,34 +294,36 @@ def snapped(images: Tensor, share: float) -> Tensor:
 class Memory:
     """The last answers and what they were asked with, as tensors that a checkpoint can hold."""
 
-    def __init__(self, size: int, pool: Pool, classes: int, cuts: int, device: torch.device) -> None:
+    def __init__(self, size: int, pool: Pool, classes: int, waves: int, device: torch.device) -> None:
         self.bodies = torch.zeros(size, pool.body_numbers, device=device)
         self.centres = torch.zeros(size, classes, pool.features, device=device)
-        self.cuts = torch.zeros(size, cuts, pool.features, device=device)
-        self.targets = torch.zeros(size, classes, pool.features << cuts, device=device)
+        self.wave_centres = torch.zeros(size, classes, waves, device=device)
+        self.targets = torch.zeros(size, classes, pool.features + waves, device=device)
         self.scales = torch.zeros(size, dtype=torch.float64)
+        self.wave_scales = torch.zeros(size, dtype=torch.float64)
         self.steps = torch.zeros(size, dtype=torch.int64)
 
     def __len__(self) -> int:
-        return len(self.scales)
+        return len(self.steps)
 
     @property
     def state(self) -> dict[str, Tensor]:
+        waves = {"memory.wave_centres": self.wave_centres, "memory.wave_scales": self.wave_scales}
         return {
             "memory.bodies": self.bodies,
             "memory.centres": self.centres,
             "memory.targets": self.targets,
             "memory.scales": self.scales,
             "memory.steps": self.steps,
-            **({"memory.cuts": self.cuts} if self.cuts.numel() else {}),
+            **(waves if self.wave_centres.numel() else {}),
         }
 
     def add(self, step: int, question: FeatureResidual, body: Tensor, target: Tensor) -> None:
         place = step % len(self)
         self.bodies[place], self.centres[place], self.targets[place] = body, question.centre, target
         self.scales[place], self.steps[place] = question.scale, step
-        if question.cuts is not None:
-            self.cuts[place] = question.cuts
+        if question.waves is not None:
+            self.wave_centres[place], self.wave_scales[place] = question.waves.centre, question.waves.scale
 
     def draw(self, count: int, step: int, generator: torch.Generator) -> list[int]:
         """Places of `count` answers up to this step."""

@@ -25,7 +25,7 @@ from limbeck.vault.discriminators import Discriminator
 from limbeck.vault.maps import MAPS, Identity, Map, NetworkGradient, OneHot, RandomFeatures, SecondMoment
 from limbeck.vault.partition import check_ensemble
 from limbeck.vault.random_fourier import RandomFourier
-from limbeck.vault.residuals import FeatureResidual, Residual
+from limbeck.vault.residuals import FeatureResidual, Residual, Waves
 from limbeck.vault.teachers import TEACHERS, EnsembleSpec, Question, Teacher
 from limbeck.vault.top_gradient import TopGradient
 from limbeck.vault.votes import BeliefVote, BinVote, CriticGradient, LevelVote, SignVote, SketchVote
@@ -56,6 +56,7 @@ __all__ = [
     "Teacher",
     "TopGradient",
     "Vault",
+    "Waves",
     "check_ensemble",
 ]
 

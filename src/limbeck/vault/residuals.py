@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -65,13 +66,39 @@ class Residual(Map):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waves:
+    """Cosines of residuals along random directions, minus a public centre, divided by a public scale.
+
+    The mean residual of a class tells where it lies; means of such waves tell how it is spread about that place.
+
+    directions  (numbers, waves); phases (waves,); centre (classes, waves)
+    """
+
+    directions: Tensor
+    phases: Tensor
+    centre: Tensor
+    scale: float
+
+    def heights(self, residuals: Tensor) -> Tensor:
+        """Of norm near 1, however many waves there are."""
+        turned = residuals @ self.directions.to(residuals.device) + self.phases.to(residuals.device)
+        return turned.cos() * math.sqrt(2 / len(self.phases))
+
+    def rows(self, residuals: Tensor, y: Tensor) -> Tensor:
+        return (self.heights(residuals) - self.centre.to(residuals.device)[y]) / self.scale
+
+    def parameters(self) -> dict[str, Any]:
+        tensors = {"directions": self.directions, "phases": self.phases, "centre": self.centre}
+        return {name: _hash(value) for name, value in tensors.items()} | {"scale": self.scale}
+
+
+@dataclass(frozen=True, kw_only=True)
 class FeatureResidual(Map):
     """(features of the record - centre of its class) / scale, under one affine change of all records.
 
     weights  of the body of the network, as a method trained it on its set
     change   the six numbers of an affine map, or none
-    cuts     (cuts, features) or none: normals of planes through the centre. They divide a class into 2 ** cuts cells, and a
-             row then has room for every cell, of which the record fills its own; its norm stays what it was.
+    waves    of the residual, or none. A row then holds both, each by the root of one half, so that its usual norm stays 1.
     """
 
     kind: ClassVar[str] = "feature_residual"
@@ -82,7 +109,7 @@ class FeatureResidual(Map):
     centre: Tensor
     scale: float
     change: tuple[float, ...] | None = None
-    cuts: Tensor | None = None
+    waves: Waves | None = None
 
     @functools.cached_property
     def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
@@ -96,18 +123,15 @@ class FeatureResidual(Map):
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         residuals = (self.embed(x) - self.centre.to(x.device)[y]) / self.scale
-        if self.cuts is None:
+        if self.waves is None:
             return residuals
-        above = (residuals.detach() @ self.cuts.to(x.device).T > 0).long()
-        cell = (above << torch.arange(len(self.cuts), device=x.device)).sum(1)
-        own = torch.nn.functional.one_hot(cell, 2 ** len(self.cuts)).to(residuals.dtype)
-        return torch.einsum("bc,bf->bcf", own, residuals).flatten(1)
+        return torch.cat([residuals, self.waves.rows(residuals, y)], dim=1) * math.sqrt(0.5)
 
     def parameters(self) -> dict[str, Any]:
         hashes = {name: _hash(value) for name, value in self.weights.items()}
         plain = {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "centre": _hash(self.centre)}
-        cuts = {} if self.cuts is None else {"cuts": _hash(self.cuts)}
-        return plain | {"scale": self.scale, "change": self.change, **cuts}
+        waves = {} if self.waves is None else {"waves": self.waves.parameters()}
+        return plain | {"scale": self.scale, "change": self.change, **waves}
 
 
 def _hash(tensor: Tensor | None) -> str | None:
