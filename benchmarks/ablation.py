@@ -1,6 +1,6 @@
 """Elixir without each of its parts: `python -m benchmarks.ablation` (an hour of one core), `--draw` for the figure alone.
 
-Fashion-MNIST at epsilon 1, 50 per class, hard labels, preset `cpu`. Every variant has 100 answers, a tenth of the default, so
+Fashion-MNIST at epsilon 1, 50 per class, hard labels, preset `cpu`. Every variant has 100 answers, a fifth of the default, so
 that all of them can be run; the method as it is stands among them with the same 100. Fashion-MNIST is public, so the ledger is a
 throw-away one.
 """
@@ -26,7 +26,7 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "poor-start": ("a hundredth of the budget for the first set", (ANSWERS, "first=0.01")),
     "random-networks": ("random networks, each asked once", (ANSWERS, "life=0")),
     "no-news": ("features as they are, not news", (ANSWERS, "news=false")),
-    "cells": ("classes cut in four cells", (ANSWERS, "cuts=2")),
+    "no-waves": ("features without waves", (ANSWERS, "waves=0")),
     "small-samples": ("samples of 200 a class, not 1000", (ANSWERS, "L=200")),
     "no-replay": ("no answer is matched again", (ANSWERS, "replay=0")),
     "no-change": ("no affine change", (ANSWERS, "angle=0", "scale=0", "shift=0")),

@@ -6,12 +6,13 @@ No paper's. It joins what worked best in all of them:
    are trained on the set as it stands, each to an age of its own, so that they look at what a model of this set would look
    at. Training them reads the set alone and is free.
 3. **News only.** An answer is the class sum of features minus the set's own class mean, clipped at the set's own usual
-   residual (both public): a record spends its whole clip on how it differs from the set. Every answer looks at all images
-   under one random affine change.
+   residual (both public): a record spends its whole clip on how it differs from the set. Half of it are the features, which
+   tell where a class lies, half are waves: cosines of the features along random directions, which tell how it is spread.
+   Every answer looks at all images under one random affine change.
 4. **Answer once, match for ever.** Every answer is kept and matched again; the set is the running mean of the descent.
 
 All answers are Poisson-sampled or full Gaussian sums, priced like any other; nothing else touches a record. Settings were
-chosen on held-out training records of the benchmark sets, but for one (no cells); see docs/flagship.md.
+chosen on held-out training records of the benchmark sets; see docs/flagship.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from limbeck.errors import BadSettings
+from limbeck.methods.answer_memory import Memory
 from limbeck.methods.base import (
     Logbook,
     Method,
@@ -49,13 +51,13 @@ from limbeck.vault.api import Ask, FeatureResidual, Waves
 
 MANY = 1000  # records per class, from which on answers of networks are worth their noise
 LITTLE_NOISE = 3.0  # epsilon, from which on more answers are worth their time; 1 and 10 were tried
-WAVES, MOST_WAVES = 256, 10_000
+MOST_WAVES = 10_000
 SLOWEST = 1e-4  # the step size that the descent ends with
 
 
 @dataclass(frozen=True, kw_only=True)
 class Elixir(Method):
-    """Settings left at none depend on the kind of data (`resolved`).
+    """Settings left at none depend on the kind of data and on the budget (`resolved`).
 
     T          answers of networks
     first      share of the budget that the first set may cost
@@ -89,7 +91,7 @@ class Elixir(Method):
     life: int = 60
     epochs: int = 2
     news: bool = True
-    waves: int | None = None
+    waves: int = 256
     replay: int = 7
     memory: int = 300
     eta: float = 0.02
@@ -113,7 +115,7 @@ class Elixir(Method):
             raise BadSettings(f"first must lie in (0, 1], got first={self.first}.")
         if self.first == 1 and self.T:
             raise BadSettings(f"first=1 leaves nothing for T={self.T} answers; choose T=0 or a smaller share.")
-        if self.waves is not None and not 0 <= self.waves <= MOST_WAVES:
+        if not 0 <= self.waves <= MOST_WAVES:
             raise BadSettings(f"waves must lie in 0 ... {MOST_WAVES}, got waves={self.waves}.")
         for name in ("life", "replay", "angle", "scale", "shift"):
             if not 0 <= getattr(self, name) < math.inf:
@@ -140,8 +142,7 @@ class Elixir(Method):
         colour = schema.is_image and schema.shape[0] > 1
         width = (32 if colour else 16) if self.width is None else self.width
         mirror = (colour and "flip" in schema.augmentation) if self.mirror is None else self.mirror
-        waves = WAVES if self.waves is None else self.waves
-        return dataclasses.replace(self, T=answers, first=share, width=width, mirror=mirror, waves=waves)
+        return dataclasses.replace(self, T=answers, first=share, width=width, mirror=mirror)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -188,7 +189,7 @@ class Elixir(Method):
     def _matched(
         self, images: nn.Parameter, labels: Tensor, expected: Tensor, schema: Schema, ask: Ask, logbook: Logbook
     ) -> Tensor:
-        assert self.T is not None and self.waves is not None
+        assert self.T is not None
         classes, device = len(schema.classes), images.device
         mean, adam = images.detach().clone(), Adam([images], self.eta, betas=(0.9, 0.99))
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
@@ -249,7 +250,7 @@ class Elixir(Method):
 
     def _waves(self, residuals: Tensor, labels: Tensor, classes: int, step: int) -> Waves:
         """As long as residuals usually are, so that a class is neither flat nor a blur in them."""
-        still = self._waves_at(step, residuals.shape[1], torch.zeros(classes, self.waves or 0), 1.0)
+        still = self._waves_at(step, residuals.shape[1], torch.zeros(classes, self.waves), 1.0)
         heights = still.heights(residuals)
         centre = class_means(heights, labels, classes) if self.news else still.centre.to(heights.device)
         usual = float((heights - centre[labels]).norm(dim=1).median())
@@ -289,43 +290,3 @@ def snapped(images: Tensor, share: float) -> Tensor:
     hair's breadth from the bound learns nothing about real ones.
     """
     return torch.where(images.abs() > 1 - 2 * share, images.sign(), images)
-
-
-class Memory:
-    """The last answers and what they were asked with, as tensors that a checkpoint can hold."""
-
-    def __init__(self, size: int, pool: Pool, classes: int, waves: int, device: torch.device) -> None:
-        self.bodies = torch.zeros(size, pool.body_numbers, device=device)
-        self.centres = torch.zeros(size, classes, pool.features, device=device)
-        self.wave_centres = torch.zeros(size, classes, waves, device=device)
-        self.targets = torch.zeros(size, classes, pool.features + waves, device=device)
-        self.scales = torch.zeros(size, dtype=torch.float64)
-        self.wave_scales = torch.zeros(size, dtype=torch.float64)
-        self.steps = torch.zeros(size, dtype=torch.int64)
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        waves = {"memory.wave_centres": self.wave_centres, "memory.wave_scales": self.wave_scales}
-        return {
-            "memory.bodies": self.bodies,
-            "memory.centres": self.centres,
-            "memory.targets": self.targets,
-            "memory.scales": self.scales,
-            "memory.steps": self.steps,
-            **(waves if self.wave_centres.numel() else {}),
-        }
-
-    def add(self, step: int, question: FeatureResidual, body: Tensor, target: Tensor) -> None:
-        place = step % len(self)
-        self.bodies[place], self.centres[place], self.targets[place] = body, question.centre, target
-        self.scales[place], self.steps[place] = question.scale, step
-        if question.waves is not None:
-            self.wave_centres[place], self.wave_scales[place] = question.waves.centre, question.waves.scale
-
-    def draw(self, count: int, step: int, generator: torch.Generator) -> list[int]:
-        """Places of `count` answers up to this step."""
-        places: list[int] = torch.randint(min(step + 1, len(self)), (count,), generator=generator).tolist()
-        return places
