@@ -88,7 +88,12 @@ def test_tables_spend_everything_on_the_first_set() -> None:
     assert Elixir().resolved(IMAGES).T == 0  # 500 a class are few
     assert (resolved.width, Elixir().resolved(IMAGES).width, Elixir(width=8).resolved(IMAGES).width) == (16, 32, 8)
     many = dataclasses.replace(IMAGES, records=2000, class_sizes=(1000, 1000))
-    assert [Elixir().resolved(many, epsilon).T for epsilon in (None, 1.0, 10.0)] == [500, 500, 1000]
+    grey = dataclasses.replace(many, shape=(1, 12, 10))
+    for schema, by_epsilon in ((many, [(500, 32), (500, 32), (1000, 32)]), (grey, [(500, 16), (500, 16), (500, 32)])):
+        methods = [Elixir().resolved(schema, epsilon) for epsilon in (None, 1.0, 10.0)]
+        assert [(method.T, method.width) for method in methods] == by_epsilon
+    assert [Elixir().resolved(many, epsilon).waves for epsilon in (None, 0.2, 1.0, 10.0)] == [256, 0, 256, 256]
+    assert Elixir(waves=8).resolved(many, 0.2).waves == 8
 
 
 @pytest.mark.parametrize("shape", [(3, 12, 10), (1, 28, 28), (1, 5, 40), (7,)])

@@ -7,7 +7,8 @@ No paper's. It joins what worked best in all of them:
    at. Training them reads the set alone and is free.
 3. **News only.** An answer is the class sum of features minus the set's own class mean, clipped at the set's own usual
    residual (both public): a record spends its whole clip on how it differs from the set. Half of it are the features, which
-   tell where a class lies, half are waves: cosines of the features along random directions, which tell how it is spread.
+   tell where a class lies, half are waves: cosines of the features along random directions, which tell how it is spread
+   (below epsilon 0.5 the noise hides that, and all of it are features).
    Every answer looks at all images under one random affine change.
 4. **Answer once, match for ever.** Every answer is kept and matched again; the set is the running mean of the descent.
 
@@ -50,8 +51,9 @@ from limbeck.schema import Schema
 from limbeck.vault.api import Ask, FeatureResidual, Waves
 
 MANY = 1000  # records per class, from which on answers of networks are worth their noise
-LITTLE_NOISE = 3.0  # epsilon, from which on more answers are worth their time; 1 and 10 were tried
+LITTLE_NOISE = 3.0  # epsilon, from which on more answers or wider networks are worth their time; 1 and 10 were tried
 MOST_WAVES = 10_000
+MUCH_NOISE = 0.5  # epsilon, below which waves cost more than they tell; 0.2 and 1 were tried
 SLOWEST = 1e-4  # the step size that the descent ends with
 
 
@@ -68,10 +70,10 @@ class Elixir(Method):
                asks with random networks, each once
     news       ask how records differ from the set; false asks for features as they are (to compare)
     waves      cosines of features along random directions in an answer, beside the features: how a class is spread, not only
-               where it lies
+               where it lies; none where there is much noise
     replay     earlier answers matched with each new one; memory: how many are kept for that
     eta        step size of Adam, falling; average: how slowly the running mean of the set forgets
-    width      of the networks; colour is worth twice that of grey
+    width      of the networks; colour is worth twice that of grey, and so is little noise
     angle, scale, shift
                of the affine change under which an answer looks at images
     mirror     whether every other answer looks at mirror images; colour images, unless their schema's augmentation lacks "flip"
@@ -91,7 +93,7 @@ class Elixir(Method):
     life: int = 60
     epochs: int = 2
     news: bool = True
-    waves: int = 256
+    waves: int | None = None
     replay: int = 7
     memory: int = 300
     eta: float = 0.02
@@ -115,7 +117,7 @@ class Elixir(Method):
             raise BadSettings(f"first must lie in (0, 1], got first={self.first}.")
         if self.first == 1 and self.T:
             raise BadSettings(f"first=1 leaves nothing for T={self.T} answers; choose T=0 or a smaller share.")
-        if not 0 <= self.waves <= MOST_WAVES:
+        if self.waves is not None and not 0 <= self.waves <= MOST_WAVES:
             raise BadSettings(f"waves must lie in 0 ... {MOST_WAVES}, got waves={self.waves}.")
         for name in ("life", "replay", "angle", "scale", "shift"):
             if not 0 <= getattr(self, name) < math.inf:
@@ -136,13 +138,16 @@ class Elixir(Method):
         the noise: everything is spent on that."""
         many = schema.records >= MANY * len(schema.classes)
         little_noise = epsilon is not None and epsilon >= LITTLE_NOISE
-        usual = (1000 if little_noise else 500) if schema.is_image and many else 0
+        colour = schema.is_image and schema.shape[0] > 1
+        usual = (1000 if little_noise and colour else 500) if schema.is_image and many else 0
         answers = usual if self.T is None else self.T
         share = (0.25 if answers else 1.0) if self.first is None else self.first
-        colour = schema.is_image and schema.shape[0] > 1
-        width = (32 if colour else 16) if self.width is None else self.width
+        rich = colour or (little_noise and schema.is_image)
+        width = (32 if rich else 16) if self.width is None else self.width
         mirror = (colour and "flip" in schema.augmentation) if self.mirror is None else self.mirror
-        return dataclasses.replace(self, T=answers, first=share, width=width, mirror=mirror)
+        much_noise = epsilon is not None and epsilon < MUCH_NOISE
+        waves = (0 if much_noise else 256) if self.waves is None else self.waves
+        return dataclasses.replace(self, T=answers, first=share, width=width, mirror=mirror, waves=waves)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -189,7 +194,7 @@ class Elixir(Method):
     def _matched(
         self, images: nn.Parameter, labels: Tensor, expected: Tensor, schema: Schema, ask: Ask, logbook: Logbook
     ) -> Tensor:
-        assert self.T is not None
+        assert self.T is not None and self.waves is not None
         classes, device = len(schema.classes), images.device
         mean, adam = images.detach().clone(), Adam([images], self.eta, betas=(0.9, 0.99))
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
@@ -250,6 +255,7 @@ class Elixir(Method):
 
     def _waves(self, residuals: Tensor, labels: Tensor, classes: int, step: int) -> Waves:
         """As long as residuals usually are, so that a class is neither flat nor a blur in them."""
+        assert self.waves is not None
         still = self._waves_at(step, residuals.shape[1], torch.zeros(classes, self.waves), 1.0)
         heights = still.heights(residuals)
         centre = class_means(heights, labels, classes) if self.news else still.centre.to(heights.device)
