@@ -20,7 +20,9 @@ from limbeck import condense as work
 from limbeck.progress import Silent
 from limbeck.release import read_release
 from limbeck.run import STATE, held
+from limbeck.vault.api import Answer
 from limbeck.vault.ledger import Account, Ledger
+from limbeck.vault.local import LocalVault
 
 Cli = Callable[..., Any]
 
@@ -213,6 +215,26 @@ def test_resumed_with_secret_noise_is_releasable(nursery: Nursery, cli: Cli, tmp
     nursery.kill("after(Ledger, 'forget', 3)", "ndpdc", tmp_path / "out", seed=None)
     assert cli("resume", tmp_path / "out").code == 0
     assert cli("verify", tmp_path / "out").code == 0
+
+
+def test_a_resumed_run_computes_with_the_threads_that_it_began_with(
+    nursery: Nursery, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nursery.kill("after(Ledger, 'store', 3)", "ndpdc", tmp_path / "out")  # with one thread
+    seen, before = [], torch.get_num_threads()
+    original = LocalVault.ask
+
+    def ask(*arguments: Any) -> Answer:
+        seen.append(torch.get_num_threads())
+        return original(*arguments)
+
+    monkeypatch.setattr(LocalVault, "ask", ask)
+    torch.set_num_threads(2)
+    try:
+        assert cli("resume", tmp_path / "out").code == 0
+        assert set(seen) == {1} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_killed_again_while_resuming(

@@ -27,6 +27,7 @@ from limbeck.run import (
     STATE,
     RunRecord,
     carry_out,
+    computing_with,
     held,
     is_staged,
     load_plan,
@@ -174,7 +175,8 @@ def resume(
                 )
             vault = LocalVault(source, ledger, Randomness(request.insecure_seed), device)
             grant = _take_up(out, vault, record, ledger)
-            return _finish(out, vault, grant, ledger, reporter, device, SECONDS_BETWEEN_CHECKPOINTS, start)
+            with computing_with(record.threads):
+                return _finish(out, vault, grant, ledger, reporter, device, SECONDS_BETWEEN_CHECKPOINTS, start)
 
 
 def _take_up(out: Path, vault: LocalVault, record: RunRecord, ledger: Ledger) -> Grant:

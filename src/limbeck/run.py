@@ -21,7 +21,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ SECONDS_BETWEEN_CHECKPOINTS = 30.0
 class RunRecord:
     """What a run needs to be taken up again. All of it is public or the owner's own command line.
 
-    `booked` tells a run that was never paid for from one whose booking is missing in the ledger at hand.
+    `booked` tells a run that was never paid for from one whose booking is missing in the ledger at hand. `threads`: sums of
+    as many parts round differently, and an answer that is stored is given again for the very same question only.
     """
 
     grant: str
@@ -58,6 +59,7 @@ class RunRecord:
     request: dict[str, Any]
     schema: dict[str, Any]
     booked: bool = False
+    threads: int = field(default_factory=torch.get_num_threads)
     format: int = FORMAT
 
     def write(self, folder: Path) -> None:
@@ -68,6 +70,8 @@ class RunRecord:
         path = folder / STATE / "run.json"
         try:
             record = RunRecord(**json.loads(path.read_text(encoding="utf-8")))
+            if not isinstance(record.threads, int) or record.threads < 1:
+                raise ValueError(record.threads)
         except (FileNotFoundError, NotADirectoryError):
             raise _no_run(folder) from None
         except (OSError, ValueError, TypeError):
@@ -155,6 +159,17 @@ def held(folder: Path) -> Iterator[None]:
         ) from None
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """With so many threads, as the run was begun, and afterwards with as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def new_grant_id() -> str:

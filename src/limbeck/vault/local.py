@@ -127,7 +127,8 @@ class LocalVault:
         if stored is not None:
             if stored.map_digest != mapping.digest():
                 raise RunConflict(
-                    f"Answer {index} of '{label}' was given for other parameters; it is not given for these."
+                    f"Answer {index} of '{label}' was given for other parameters; it is not given for these. If the run was "
+                    "begun on another kind of processor or with other versions of Limbeck and PyTorch, resume it there."
                 )
             self._catch_up(grant, label, index, mapping)
             return self._answer(query, stored.payload)
