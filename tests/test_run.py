@@ -19,7 +19,7 @@ import torch
 from limbeck import condense as work
 from limbeck.progress import Silent
 from limbeck.release import read_release
-from limbeck.run import STATE, held
+from limbeck.run import STATE, computing_with, held
 from limbeck.vault.api import Answer
 from limbeck.vault.ledger import Account, Ledger
 from limbeck.vault.local import LocalVault
@@ -125,10 +125,8 @@ class Nursery:
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
     """As in the nursery: sums are added up in another order where there are more threads, and sets are compared by bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with computing_with(1):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -221,20 +219,16 @@ def test_a_resumed_run_computes_with_the_threads_that_it_began_with(
     nursery: Nursery, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nursery.kill("after(Ledger, 'store', 3)", "ndpdc", tmp_path / "out")  # with one thread
-    seen, before = [], torch.get_num_threads()
-    original = LocalVault.ask
+    seen, original = [], LocalVault.ask
 
     def ask(*arguments: Any) -> Answer:
         seen.append(torch.get_num_threads())
         return original(*arguments)
 
     monkeypatch.setattr(LocalVault, "ask", ask)
-    torch.set_num_threads(2)
-    try:
+    with computing_with(2):
         assert cli("resume", tmp_path / "out").code == 0
         assert set(seen) == {1} and torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_killed_again_while_resuming(

@@ -50,8 +50,8 @@ SECONDS_BETWEEN_CHECKPOINTS = 30.0
 class RunRecord:
     """What a run needs to be taken up again. All of it is public or the owner's own command line.
 
-    `booked` tells a run that was never paid for from one whose booking is missing in the ledger at hand. `threads`: sums of
-    as many parts round differently, and an answer that is stored is given again for the very same question only.
+    `booked` tells a run that was never paid for from one whose booking is missing in the ledger at hand. `threads`: with
+    another number of them sums round differently, and a stored answer is given again for the very same question only.
     """
 
     grant: str
@@ -163,7 +163,7 @@ def held(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def computing_with(threads: int) -> Iterator[None]:
-    """With so many threads, as the run was begun, and afterwards with as many as before."""
+    """With so many threads, and afterwards with as many as before."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
