@@ -169,11 +169,40 @@ def test_a_result_is_imported_only_where_it_fits() -> None:
         import_result(eighth, run_named(eighth, "ndpdc-i2000/mnist"), "full", RESULTS / "ndpdc-mnist-paper.json")
 
 
+def test_a_result_of_another_table_is_imported_only_where_it_fits() -> None:
+    ours, papers = TABLES["elixir-1b"], RESULTS / "papers"
+    run = run_named(ours, "ndpdc/fashion-mnist")
+    result = import_result(ours, run, "cpu", papers / "dpdc-2" / "ndpdc-fashion-mnist.cpu.json")
+    assert (result["table"], result["accuracy"]["convnet"]["mean"], result["networks"]) == ("elixir-1b", 78.6133, 3)
+    for name, words in {
+        "dpdc-2/ndpdc-mnist": "it was made by",  # other data
+        "dpdc-8/ndpdc-i2000-fashion-mnist": "settings sigma is 1.0, not None",  # another budget
+        "psg-1a/datalens-full-eps1-fashion-mnist": "preset is brief, not cpu",
+    }.items():
+        with pytest.raises(BadInput, match=words):
+            import_result(ours, run, "cpu", papers / f"{name}.cpu.json")
+
+
 # The page
 
 
 def test_the_page_of_results_is_what_the_kept_results_say() -> None:
     assert PAGE.read_text() == render(TABLES.values(), RESULTS / "papers", PAGE), "run: limbeck bench render"
+
+
+def test_a_page_with_places_for_tables_keeps_its_own_text(cli: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- elixir-1b -->\nold\n<!-- end of elixir-1b -->\nafter\n")
+    arguments = ("bench", "render", "--page", page, "--results", RESULTS / "papers", "--json")
+    assert cli(*arguments).json["changed"] is True
+    before, *rows, after = page.read_text().splitlines()
+    assert (before, after) == ("before", "after")
+    assert rows[1] == "| | MNIST | Fashion-MNIST | CIFAR-10 | Adult |" and rows[-2].startswith("| PATE-GAN |")
+    assert cli(*arguments, "--check").json["changed"] is False
+    page.write_text("<!-- elixir-1b -->\nwithout an end")
+    ended = cli(*arguments)
+    assert ended.code == 2 and "<!-- end of elixir-1b -->" in ended.err
+    assert page.read_text() == "<!-- elixir-1b -->\nwithout an end"
 
 
 def test_no_figure_of_ours_comes_from_elsewhere() -> None:
@@ -192,8 +221,8 @@ def test_no_figure_of_ours_comes_from_elsewhere() -> None:
             for score in result["accuracy"].values()
         ]
         assert set(ours) <= set(kept)
-        cells = sum(line.count("<br>") for line in section.splitlines())
-        said = sum(section.count(f"<br>*{word}*") for word in ("not run", "no method yet", "no data set"))
+        cells = sum(cell.run is not None or table.paper[place] is not None for place, cell in table.cells.items())
+        said = sum(section.count(f"*{word}*") for word in ("not run", "no method yet", "no data set"))
         assert cells == said + len(ours)
         count += len(ours)
     assert count > 0

@@ -52,7 +52,9 @@ def read_result(folder: Path, table: Table, run: Run, scale: str) -> Result | No
 def _read(path: Path) -> Result:
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except OSError as error:
+        raise DataUnreadable(f"{path} cannot be opened: {error.strerror}.") from None
+    except ValueError:
         raise DataUnreadable(f"{path} cannot be read as JSON.") from None
     if not isinstance(result, dict):
         raise DataUnreadable(f"{path} does not hold a result.")
@@ -60,7 +62,8 @@ def _read(path: Path) -> Result:
 
 
 def import_result(table: Table, run: Run, scale: str, path: Path) -> Result:
-    """Take a figure from the result of an earlier `limbeck condense` and `evaluate`, if these are what the run asks for.
+    """Take a figure from the result of an earlier `limbeck condense` and `evaluate`, or of another table, if these are what the
+    run asks for.
 
     Guarantee: method, data, every setting that the file states, budget, models, protocol and number of networks are the run's.
     """
@@ -72,7 +75,9 @@ def import_result(table: Table, run: Run, scale: str, path: Path) -> Result:
     schema = named_set(run.data).schema
     plan = make_plan(schema, method_named(run.method, settings_at(run, scale)), run.epsilon, DELTA)
     try:
-        made, scored = found["commands"]
+        found |= _of_a_table(found)
+        scored = found.get("scored_on") == run.data or any(f"--test {run.data} " in line for line in found["commands"])
+        made = any(f"limbeck condense {run.data} --method {run.method} " in line for line in found["commands"])
         differences = [
             *_differences("settings", found["settings"], plan.settings),
             *_differences("accounting", {"delta": found["accounting"]["delta"]}, {"delta": DELTA}),
@@ -82,8 +87,8 @@ def import_result(table: Table, run: Run, scale: str, path: Path) -> Result:
                 {"preset": scoring.preset.name, "repeats": scoring.networks, "labels": "hard"},
             ),
         ]
-        if f"limbeck condense {run.data} --method {run.method} " not in made or f"--test {run.data} " not in scored:
-            differences.append(f"it was made by '{made}' and scored by '{scored}'")
+        if not made or not scored:
+            differences.append(f"it was made by '{'; '.join(found['commands'])}'")
         if abs(found["epsilon"] - plan.price.epsilon) > 0.01 * plan.price.epsilon:
             differences.append(f"epsilon is {found['epsilon']}, not {plan.price.epsilon}")
         differences += [f"it has no {model}" for model in run.models if model not in found["accuracy"]]
@@ -115,6 +120,13 @@ def import_result(table: Table, run: Run, scale: str, path: Path) -> Result:
         "created": None,
         "versions": found["versions"],
     }
+
+
+def _of_a_table(found: Result) -> Result:
+    """What `evaluate` would say of a table's own result. A table scores hard labels, on the test records of its data."""
+    if found.get("format") != FORMAT or found.get("sets") != 1:
+        return {}
+    return {"repeats": found["networks"], "labels": "hard", "scored_on": found["data"]}
 
 
 def _differences(what: str, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from limbeck.bench.kept import Result, path_of, read_result
 from limbeck.bench.run import exists
 from limbeck.bench.spec import REAL, SHARE, Cell, Figure, Place, Run, Table
+from limbeck.errors import BadInput
 
 SHOWN = ("full", "cpu")  # the better one first; `small` shows nothing about a method
 NOT_RUN, NO_METHOD = "not run", "no method yet"
@@ -39,6 +40,25 @@ def render(tables: Iterable[Table], results: Path, page: Path) -> str:
     return "\n".join(parts)
 
 
+def filled(text: str, tables: Iterable[Table], results: Path) -> str:
+    """A page with text of its own, whose tables stand between two comments: <!-- dpdc-1 --> and <!-- end of dpdc-1 -->."""
+    for table in tables:
+        begin, end = f"<!-- {table.name} -->", f"<!-- end of {table.name} -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if found and not closed:
+            raise BadInput(f"The page has '{begin}' but no '{end}' after it.")
+        if found:
+            grid = "\n".join(_grid(table, best_results(table, results)))
+            text = f"{before}{begin}\n{grid}\n{end}{after}"
+    return text
+
+
+def is_marked(text: str, tables: Iterable[Table]) -> bool:
+    """Whether a page has places for tables."""
+    return any(f"<!-- {table.name} -->" in text for table in tables)
+
+
 def best_results(table: Table, results: Path) -> dict[str, tuple[str, Result]]:
     """For every run the kept result of the best scale."""
     found: dict[str, tuple[str, Result]] = {}
@@ -54,15 +74,19 @@ def best_results(table: Table, results: Path) -> dict[str, tuple[str, Result]]:
 def _section(table: Table, results: Path, page: Path) -> str:
     found = best_results(table, results)
     lines = [f"## {table.name}: {table.title}", "", f"{table.source}. Accuracy in {_unit(table)}.", ""]
-    lines += [f"| | {' | '.join(table.columns)} |", f"| --- |{' --- |' * len(table.columns)}"]
-    for row in table.rows:
-        cells = [_cell(table, (row, column), found) for column in table.columns]
-        lines.append(f"| {row} | {' | '.join(cells)} |")
-    lines += ["", *([table.note, ""] if table.note else [])]
+    lines += [*_grid(table, found), "", *([table.note, ""] if table.note else [])]
     runs = {run.name: run for run in table.runs}
     for name, (scale, result) in found.items():
         lines.append(_footnote(runs[name], scale, result, path_of(results, table, runs[name], scale), page))
     return "\n".join([*lines, ""]) if found else "\n".join(lines)
+
+
+def _grid(table: Table, found: dict[str, tuple[str, Result]]) -> list[str]:
+    lines = [f"| | {' | '.join(table.columns)} |", f"| --- |{' --- |' * len(table.columns)}"]
+    for row in table.rows:
+        cells = [_cell(table, (row, column), found) for column in table.columns]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return lines
 
 
 def _unit(table: Table) -> str:
@@ -73,7 +97,8 @@ def _cell(table: Table, place: Place, found: dict[str, tuple[str, Result]]) -> s
     cell, printed = table.cells[place], table.paper[place]
     if printed is None and cell.run is None:
         return "-"
-    return f"{_printed(printed)}<br>{_ours(table, cell, found)}"
+    ours = _ours(table, cell, found)
+    return ours if table.is_ours else f"{_printed(printed)}<br>{ours}"
 
 
 def _printed(figure: Figure | None) -> str:
@@ -93,7 +118,7 @@ def _ours(table: Table, cell: Cell, found: dict[str, tuple[str, Result]]) -> str
     score = result["accuracy"].get(cell.model)
     if score is None:
         return f"*{NOT_RUN}*"
-    budget = "" if cell.run.method == REAL else f" at {_epsilon(result['epsilon'])}"
+    budget = "" if cell.run.method == REAL or table.is_ours else f" at {_epsilon(result['epsilon'])}"
     return f"**{shown(score, table)}**{budget} ({scale})"
 
 

@@ -56,8 +56,9 @@ class Scoring:
     networks: int
 
 
-# The papers' own: preset, preset for sets of thousands, sets, networks.
+# The papers' own and ours: preset, preset for sets of thousands, sets, networks.
 PROTOCOLS: dict[str, tuple[str, str, int, int]] = {
+    "limbeck": ("paper", "full", 2, 3),
     "dpdc": ("dpdc", "dpdc", 5, 1),
     "psg": ("psg", "psg-full", 1, 3),
     "datalens": ("datalens", "datalens", 1, 1),

@@ -1,4 +1,4 @@
-"""What a paper's table is: its printed figures, and for each of them the run and the model that measure ours."""
+"""What a table is: the paper's printed figures if it is a paper's, and for each place the run and the model that measure ours."""
 
 from __future__ import annotations
 
@@ -81,6 +81,11 @@ class Table:
                 if run is not None:
                     found.setdefault(run.name, run)
         return tuple(found.values())
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether no paper prints a figure of it."""
+        return not any(self.paper.values())
 
 
 NO_DATA = Cell(reason="no data set")

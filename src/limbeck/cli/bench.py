@@ -182,15 +182,19 @@ def render(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the page of results from the kept JSON files, and from nothing else."""
+    """Write the page of results from the kept JSON files, and from nothing else. A page that marks places for tables
+    (<!-- dpdc-1 --> ... <!-- end of dpdc-1 -->) keeps its own text around them."""
+    from limbeck.bench.render import filled, is_marked
     from limbeck.bench.render import render as render_page
     from limbeck.bench.tables import TABLES
     from limbeck.data.writer import write_atomic
     from limbeck.errors import OutputFault
 
     folder = results or _default_results()
-    text = render_page(TABLES.values(), folder, page)
-    fresh = page.is_file() and page.read_text(encoding="utf-8") == text
+    there = page.read_text(encoding="utf-8") if page.is_file() else ""
+    marked = is_marked(there, TABLES.values())
+    text = filled(there, TABLES.values(), folder) if marked else render_page(TABLES.values(), folder, page)
+    fresh = there == text
     if check and not fresh:
         raise BadInput(f"{page} is not what the results in {folder} say.", "limbeck bench render")
     if not check:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from limbeck.bench.spec import Table
-from limbeck.bench.tables import datalens, dpdc, gswgan, psg
+from limbeck.bench.tables import datalens, dpdc, elixir, gswgan, psg
 from limbeck.errors import BadInput
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (*dpdc.TABLES, *psg.TABLES, *datalens.TABLES, *gswgan.TABLES)
+    table.name: table
+    for table in (*elixir.TABLES, *dpdc.TABLES, *psg.TABLES, *datalens.TABLES, *gswgan.TABLES)
 }
 
 
