@@ -13,7 +13,7 @@ No paper's. It joins what worked best in all of them:
 4. **Answer once, match for ever.** Every answer is kept and matched again; the set is the running mean of the descent.
 
 All answers are Poisson-sampled or full Gaussian sums, priced like any other; nothing else touches a record. Settings were
-chosen on held-out training records of the benchmark sets, but that cells were once left out; see docs/flagship.md.
+chosen on held-out training records of the benchmark sets, but that cells were once left out; see docs/flagship-search.md.
 """
 
 from __future__ import annotations

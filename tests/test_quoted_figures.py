@@ -1,0 +1,45 @@
+"""Figures that the README and the page on Elixir quote are figures that somebody measured: each stands in a kept result."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+QUOTED = re.compile(r"(\d+\.\d\d) ± (\d+\.\d\d)")
+
+
+def kept_figures() -> set[tuple[str, str]]:
+    results = (REPOSITORY / "benchmarks" / "results").rglob("*.json")
+    return {figure for path in results for figure in figures_in(json.loads(path.read_text()))}
+
+
+def figures_in(value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        if isinstance(value.get("mean"), float) and isinstance(value.get("std"), float):
+            yield f"{value['mean']:.2f}", f"{value['std']:.2f}"
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from figures_in(part)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/flagship.md"])
+def test_every_quoted_figure_is_kept(page: str) -> None:
+    quoted = set(QUOTED.findall((REPOSITORY / page).read_text()))
+    assert quoted, "the page quotes no figure"
+    assert not quoted - kept_figures()
+
+
+def test_the_tables_of_the_page_on_elixir_are_what_the_kept_results_say() -> None:
+    from limbeck.bench.render import filled
+    from limbeck.bench.tables import TABLES
+
+    page = (REPOSITORY / "docs" / "flagship.md").read_text()
+    results = REPOSITORY / "benchmarks" / "results" / "papers"
+    assert page == filled(page, TABLES.values(), results), "run: limbeck bench render --page docs/flagship.md"
