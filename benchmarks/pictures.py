@@ -32,7 +32,7 @@ def main() -> None:
         axes.imshow(image_grid(made.x, made.y, made.schema, columns=PER_CLASS), cmap="gray", interpolation="nearest")
         axes.set_title(f"{title}\nepsilon {epsilon:.2f}", fontsize=9)
         axes.axis("off")
-    figure.savefig(options.out, dpi=150)
+    figure.savefig(options.out, dpi=150, bbox_inches="tight")
 
 
 if __name__ == "__main__":
