@@ -164,13 +164,15 @@ def calibrate(
             raise BadInput("Queries without noise cannot be brought to a finite epsilon.")
         return flat
 
+    # A query over a small sample may have far less noise than the multiplier; the search stays where all can be priced.
+    lowest = SMALLEST_MULTIPLIER / min(1.0, *(term.noise for term in terms(1.0)))
     # The cheap accountant brackets the answer for the dear one: a fine privacy-loss grid takes half a second.
-    safe = _root_from_above(lambda s: _epsilon_rdp(terms(s), delta) - epsilon, epsilon)
+    safe = _root_from_above(lambda s: _epsilon_rdp(terms(s), delta) - epsilon, epsilon, lowest)
     if accountant == "rdp" or _has_subsets(terms(safe)):
         return _polish(lambda s: _epsilon_rdp(terms(s), delta), safe, epsilon)
     if all(term.rate == 1 for term in terms(safe)):
         return _polish(lambda s: gaussian_epsilon(_mu(terms(s)), delta), safe, epsilon)
-    root = _root_below(lambda s: _epsilon_pld(terms(s), delta, COARSE) - epsilon, safe)
+    root = _root_below(lambda s: _epsilon_pld(terms(s), delta, COARSE) - epsilon, safe, lowest)
     if not _is_gridded(terms(root), delta):  # the booking would not use the grid either
         return _polish(lambda s: _epsilon_rdp(terms(s), delta), safe, epsilon)
     near, at = (_epsilon_pld(terms(s), delta, COARSE) for s in (root * 0.99, root))
@@ -317,26 +319,24 @@ def _mu(terms: Terms) -> float:
     return math.sqrt(sum(term.times / term.noise**2 for term in terms))
 
 
-def _root_from_above(excess: Callable[[float], float], epsilon: float) -> float:
-    high = 1.0
-    while excess(high) > 0:
+def _root_from_above(excess: Callable[[float], float], epsilon: float, lowest: float) -> float:
+    high = max(1.0, lowest)
+    while high > LARGEST_MULTIPLIER or excess(high) > 0:
         high *= 2
         if high > LARGEST_MULTIPLIER:
             raise BadInput(
                 f"epsilon={epsilon:g} cannot be reached with any noise multiplier up to {LARGEST_MULTIPLIER:g}."
             )
     low = high / 2
-    while excess(low) <= 0:
+    while low >= lowest and excess(low) <= 0:
         low, high = low / 2, low
-        if low < SMALLEST_MULTIPLIER:
-            return high
-    return _log_root(excess, low, high, 1e-4)
+    return high if low < lowest else _log_root(excess, low, high, 1e-4)
 
 
-def _root_below(excess: Callable[[float], float], high: float) -> float:
+def _root_below(excess: Callable[[float], float], high: float, lowest: float) -> float:
     low = high
-    while low > SMALLEST_MULTIPLIER and excess(low) <= 0:
-        low, high = max(low * 0.85, SMALLEST_MULTIPLIER), low
+    while low > lowest and excess(low) <= 0:
+        low, high = max(low * 0.85, lowest), low
     return high if low == high or excess(low) <= 0 else _log_root(excess, low, high, 1e-5)
 
 

@@ -119,6 +119,20 @@ def test_the_rdp_accountant_alone_keeps_the_budget_too() -> None:
     assert sampled_gaussian(0.01, 500, sigma - 1e-3, DELTA).epsilon_rdp > 1.0
 
 
+def test_a_query_with_far_less_noise_than_the_others_is_calibrated_too() -> None:
+    """One answer over a small sample: at a multiplier of 1, where the search begins, it has less noise than can be priced."""
+
+    def queries_at(noise: float) -> tuple[ClippedSum, ...]:
+        shape = {"map": "identity", "clip": 1.0}
+        whole = ClippedSum(label="whole", noise_multiplier=2 * noise, rate=(1.0,), **shape)
+        return whole, ClippedSum(label="sample", noise_multiplier=0.0128 * noise, rate=(0.011,), **shape)
+
+    noise = calibrate(queries_at, 1.0, DELTA)
+    assert price(queries_at(noise), DELTA).epsilon <= 1.0 < price(queries_at(noise * 0.999), DELTA).epsilon
+    with pytest.raises(BadInput, match="cannot be reached"):
+        calibrate(lambda s: queries_at(s * 1e-9), 1.0, DELTA)
+
+
 @pytest.mark.parametrize("epsilon", [500.0, 1000.0, 2500.0])
 def test_an_epsilon_that_promises_nothing_is_kept_as_well(epsilon: float) -> None:
     """No grid is laid for such a price, so none may choose the noise."""
