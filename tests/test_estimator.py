@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from limbeck import Condenser, Ledger, LocalVault, Schema, make_plan, verify
+from limbeck import Condenser, Ledger, LocalVault, Schema, demo, make_plan, verify
+from limbeck.cli import runs
 from limbeck.errors import BadInput, BudgetRefused, RunConflict, WallBreach
 from limbeck.estimator import ArraySource
 from limbeck.methods import method_named
@@ -134,3 +135,8 @@ def test_plan_grant_ask_close() -> None:
             vault.ask(grant, "groups", 1, Identity(shift=1.0, scale=0.5))
         account = ledger.account("own")
         assert account is not None and account.remaining_epsilon == 0.0
+
+
+def test_the_default_method_is_that_of_the_commands_and_of_the_demonstration() -> None:
+    defaults = [inspect.signature(call).parameters["method"].default for call in (Condenser, runs.plan, runs.condense)]
+    assert defaults == [demo.METHOD] * 3

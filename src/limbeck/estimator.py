@@ -50,7 +50,7 @@ class Condenser:
 
     def __init__(
         self,
-        method: str = "ndpdc",
+        method: str = "elixir",
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
         per_class: int = 50,
