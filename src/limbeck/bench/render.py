@@ -22,7 +22,8 @@ nothing else. `limbeck bench papers --table NAME --scale cpu` measures a table a
 
 In each cell the first line is the paper's figure, with the epsilon that it states beside it. The second line is **ours**, with
 the epsilon that was really spent (the smaller of PLD and RDP, one record added or removed, delta = 1e-5) and the scale: `full`
-is the paper's own setting, `cpu` what two cores carry in minutes.
+is the paper's own setting, `cpu` what two cores carry in minutes. The tables elixir-1a, elixir-1b and elixir-1c are our own
+comparison: they have our figure only, at the epsilon of their title.
 
 *not run*: nobody has measured it here yet. *no method yet*: Limbeck does not have this method. *no data set*: the data cannot
 be had here. A dash: the paper has no figure. Nothing is filled in by guessing.

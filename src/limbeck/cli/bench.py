@@ -196,7 +196,7 @@ def render(
     text = filled(there, TABLES.values(), folder) if marked else render_page(TABLES.values(), folder, page)
     fresh = there == text
     if check and not fresh:
-        raise BadInput(f"{page} is not what the results in {folder} say.", "limbeck bench render")
+        raise BadInput(f"{page} is not what the results in {folder} say.", f"limbeck bench render --page {page}")
     if not check:
         if not page.parent.is_dir():
             raise OutputFault(f"The folder {page.parent} for the page does not exist.")
