@@ -101,10 +101,11 @@ ROWS = {
     },
     # A larger set costs time, but no privacy.
     **{
-        f"elixir-{data}-epsilon-1-200-per-class": Row(
-            data, ("--method", "elixir", "--epsilon", "1", "--per-class", "200"), IMAGE
+        f"elixir-{data}-epsilon-{epsilon}-200-per-class": Row(
+            data, ("--method", "elixir", "--epsilon", epsilon, "--per-class", "200"), IMAGE
         )
         for data in ("mnist", "fashion-mnist", "cifar10")
+        for epsilon in ("1", "10")
     },
 }
 
