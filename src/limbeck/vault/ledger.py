@@ -8,6 +8,7 @@ The constitution of this file. It binds every future version of Limbeck.
 3. An unknown format version is refused, and so are altered tables. No version guesses, and none repairs.
 4. A plan is booked, durably, before any record is read for it. An answer is stored, durably, before anybody uses it.
 5. Check and commit are one transaction. A crash leaves a booking, a budget or an answer whole or absent, never half.
+   What is confirmed stands in the ledger file itself; no file beside it is needed.
 6. Epsilons add up and deltas add up, exactly, as the decimal numbers that were typed. Nothing is rounded in between.
 7. A booking is given back only while not one answer is stored for it. Once answered it is spent, used or not.
 8. The first stored answer stays. Whoever asks the same again gets the same bytes, so nothing is noised twice.
@@ -68,9 +69,13 @@ class Ledger:
     file: LedgerFile
 
     @classmethod
-    def open(cls, path: Path | None = None, *, patience: float = 30.0) -> Self:
-        """Open, check, and if there is none create the ledger; wait up to `patience` seconds for other processes."""
-        return cls(open_file(default_path() if path is None else Path(path), patience))
+    def open(cls, path: Path | None = None, *, patience: float = 30.0, create: bool = True) -> Self:
+        """Open and check the ledger to write to it; wait up to `patience` seconds for other processes.
+
+        If there is none it is made, and `created` says so. Whoever only goes on with what is booked gives `create=False`:
+        a ledger that is missing then is an error, and not a second budget.
+        """
+        return cls(open_file(default_path() if path is None else Path(path), patience, create))
 
     @classmethod
     def open_to_read(cls, path: Path | None = None, *, patience: float = 5.0) -> Self:
@@ -89,6 +94,11 @@ class Ledger:
     @property
     def path(self) -> Path:
         return self.file.path
+
+    @property
+    def created(self) -> bool:
+        """Whether this opening made the ledger."""
+        return self.file.created
 
     # Budgets
 

@@ -147,7 +147,7 @@ def read_answer(db: sqlite3.Connection, row: GrantRow, label: str, index: int) -
             f"{' and finished' if row.state == 'finished' else ''}. It is not drawn again; "
             "resume from the run's newest checkpoint, or start a new run."
         )
-    if hashlib.sha256(payload).hexdigest() != expected:
+    if not isinstance(payload, bytes) or hashlib.sha256(payload).hexdigest() != expected or type(map_digest) is not str:
         raise LedgerFault(
             f"Answer {index} of {label!r} under booking {row.grant} is damaged: its bytes do not fit their digest. "
             "Nothing was changed. Restore the ledger from a backup that is as new as the last run."
