@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,8 +48,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[Account
 
 
 def flips(content: bytes, seed: int) -> Iterator[tuple[int, int]]:
-    """Places and bits, in every page: some in its head, some where something is written."""
+    """Places and bits, in every page: some in its head, some where something is written; and in every booking's state."""
     draw = random.Random(seed)
+    for found in re.finditer(rb"open|finished|void", content):
+        yield from ((at, draw.randrange(8)) for at in range(*found.span()))
     for start in range(0, len(content), PAGE):
         written = [at for at in range(start, start + PAGE) if content[at]] or [start]
         for number in range(FLIPS_PER_PAGE):

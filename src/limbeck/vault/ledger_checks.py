@@ -49,6 +49,9 @@ def check_content(path: Path, reader: sqlite3.Connection) -> None:
     voided = "SELECT 1 FROM answers JOIN bookings USING (grant_id) WHERE state = 'void' LIMIT 1"
     if reader.execute(voided).fetchone() is not None:
         raise damaged(path, "a booking was made void although it was answered")
+    unknown = "SELECT number FROM bookings WHERE COALESCE(state, '') NOT IN ('open', 'finished', 'void') LIMIT 1"
+    if (found := reader.execute(unknown).fetchone()) is not None:  # the one value that no chain covers
+        raise damaged(path, f"the state of booking {found[0]} was altered")
     for table in CHAINED:
         _check_chain(path, reader, table)
 
