@@ -26,6 +26,7 @@ from limbeck.errors import LedgerFault, WallBreach
 from limbeck.vault.ledger_checks import check_content, check_kind
 from limbeck.vault.ledger_faults import faults, full, missing, unsettled
 from limbeck.vault.ledger_schema import APPLICATION_ID, FORMAT_VERSION, SCHEMA
+from limbeck.vault.secret_file import flush_folder
 
 ROOM_TO_SPARE = 64 * 1024
 
@@ -250,11 +251,3 @@ def _create(path: Path) -> bool:
         for name in (temporary, f"{temporary}-journal", f"{temporary}-wal", f"{temporary}-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
-
-
-def flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)  # Without it a power cut may lose the new file's name, and with it what was booked.
-    finally:
-        os.close(handle)
