@@ -183,6 +183,36 @@ def test_two_resumed_runs_get_the_same_answers(path: Path) -> None:
     assert outputs[0] == outputs[1] == outputs[2]
 
 
+def test_of_giving_back_and_the_first_answer_one_is_refused(tmp_path: Path) -> None:
+    """Whoever comes first: a booking that was given back never gets an answer, an answered one is never given back."""
+    place, rounds = tmp_path / "ledger.sqlite", 40
+    with Ledger.open(place) as ledger:
+        for number in range(rounds):
+            counts = {"sum": 1}
+            ledger.book(
+                f"set {number}", plan="{}", method="dm", epsilon=1.0, delta=0.0, counts=counts, grant=f"g{number}"
+            )
+    outputs = race(
+        "from limbeck.errors import WallBreach\n"
+        f"for i in range({rounds}):\n"
+        "    try:\n"
+        "        if sys.argv[2] == '0':\n"
+        "            ledger.give_back(f'set {i}', f'g{i}')\n"
+        "        else:\n"
+        "            ledger.store(f'g{i}', 'sum', 0, map_digest='m', payload=b'answer')\n"
+        "        print('won')\n"
+        "    except (BudgetRefused, WallBreach):\n"
+        "        print('lost')\n",
+        place,
+        2,
+    )
+    with Ledger.open(place) as ledger:
+        for number, (given_back, answered) in enumerate(zip(*(output.split() for output in outputs), strict=True)):
+            assert {given_back, answered} == {"won", "lost"}
+            assert ledger.state(f"g{number}") == ("void" if given_back == "won" else "open")
+            assert ledger.drawn(f"g{number}") == {"sum": int(answered == "won")}
+
+
 def test_processes_create_one_ledger(tmp_path: Path) -> None:
     place = tmp_path / "new" / "ledger.sqlite"
     place.parent.mkdir()

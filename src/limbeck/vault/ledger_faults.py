@@ -56,6 +56,11 @@ def unsettled(path: Path, why: str) -> LedgerFault:
     )
 
 
+def newly_made(path: Path) -> str:
+    """Said wherever a ledger is made: the owner may have meant another one, or a disk may be missing."""
+    return f"There was no ledger at {path}; a new one was made, with nothing spent."
+
+
 def missing(path: Path) -> LedgerFault:
     return LedgerFault(
         f"There is no ledger at {path}. Nothing was created. If it is on a disk that is not connected, connect it; name "
