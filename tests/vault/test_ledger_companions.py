@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
 import shutil
 import signal
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from children import account, run
+from children import account, run, start
 
 from limbeck.errors import LedgerFault, RunConflict
 from limbeck.vault.ledger import Ledger
@@ -72,6 +74,27 @@ def test_killed_before_a_step_is_confirmed_it_is_there_or_it_is_not(path: Path) 
         assert (
             Path(f"{path}-wal").stat().st_size == 0
         )  # from here on it is confirmed, so it stands in the ledger itself
+
+
+def test_killed_at_any_moment_and_its_companions_lost(tmp_path: Path) -> None:
+    """Two processes at work, killed at a random moment: whatever they were told is there, or the damage is reported."""
+    draw = random.Random(8)
+    for number in range(5):
+        path = tmp_path / f"{number}.sqlite"
+        with Ledger.open(path) as ledger:
+            ledger.set_budget("digits", 1e6, 0.5)
+        script = "ledger = Ledger.open(path)\nwhile True: print(book(ledger), flush=True)"
+        children = [start(script, path) for _ in range(2)]
+        told = [child.stdout.readline() for child in children if child.stdout is not None]
+        time.sleep(draw.uniform(0.0, 0.1))
+        for child in children:
+            child.kill()
+        for child in children:
+            told += child.communicate(timeout=60)[0].splitlines()
+        remove(path, COMPANIONS)
+        with contextlib.suppress(LedgerFault), Ledger.open(path) as ledger:
+            booked = {booking.grant for booking in account(ledger).bookings}
+            assert booked >= {line.strip() for line in told if len(line.strip()) == 32}
 
 
 STEPS: dict[str, Callable[[Ledger], object]] = {

@@ -145,6 +145,7 @@ class LocalVault:
     def _not_void(self, grant: Grant) -> GrantRow:
         booked = self._ledger.grant(grant.id)
         if booked.state == "void":
+            self._ledger.void(grant.id)  # once more: teachers may have been saved since
             raise RunConflict(
                 f"Booking {grant.id} was given back, so no record is read for it and nothing is answered. Start the run again, "
                 "or resume it; it is then booked anew."
