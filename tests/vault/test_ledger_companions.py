@@ -187,6 +187,20 @@ def test_a_process_whose_files_were_taken_away_books_no_more(path: Path, names: 
             assert account(ledger).spent_epsilon == 1.0
 
 
+def test_a_step_that_cannot_reach_the_ledger_is_not_confirmed(path: Path) -> None:
+    """Another program holds on to an older state of the file: the booking waits in -wal, and nobody is told that it is paid."""
+    with Ledger.open(path, patience=0.05) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT COUNT(*) FROM bookings").fetchone()
+        with pytest.raises(LedgerFault, match="recorded in .*-wal"):
+            book(ledger, "late")
+        with pytest.raises(LedgerFault, match="recorded in .*-wal"):
+            Ledger.open(path, patience=0.05)
+        other.execute("COMMIT")
+        book(ledger, "late")  # as a run does that tries again: paid once
+        assert account(ledger).spent_epsilon == 1.0 and Path(f"{path}-wal").stat().st_size == 0
+
+
 # Ledgers of earlier versions
 
 
