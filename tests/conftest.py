@@ -16,6 +16,7 @@ import pytest
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test sees or changes the ledger, the key or the data sets of the person who runs it."""
     home = tmp_path / "home"
+    home.mkdir()
     monkeypatch.setenv("LIMBECK_LEDGER", str(home / "ledger.sqlite"))
     monkeypatch.setenv("XDG_DATA_HOME", str(home))
     monkeypatch.setenv("LIMBECK_CACHE", str(home / "cache"))

@@ -455,6 +455,8 @@ def test_another_ledger_is_refused_and_stays_as_it_was(
 ) -> None:
     out, other = tmp_path / "out", tmp_path / "other.sqlite"
     nursery.kill(where, "ldpdc", out)
+    assert cli("resume", out, "--ledger", other).code == 5 and not other.exists()
+    Ledger.open(other).close()
     refused = cli("resume", out, "--ledger", other)
     assert refused.code == 8 and "no booking" in refused.err
     with Ledger.open(other) as ledger:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from limbeck.plan import Plan
 from limbeck.queries import finite_or_word, number_from, query_from_dict
 from limbeck.schema import Schema
 from limbeck.vault.noise import SECURE, Randomness
+from limbeck.vault.secret_file import read_or_create
 
 FORMAT = 1
 NAME = "certificate.json"
@@ -99,18 +99,19 @@ def sign(certificate: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
 
 
 def signing_key(path: Path) -> Ed25519PrivateKey:
-    """The owner's key, beside the ledger; made at the first release, readable by the owner alone."""
+    """The owner's key, beside the ledger; made at the first release, readable by the owner alone.
+
+    Guarantee: processes that release together for the first time sign with one and the same key, the one that is kept.
+    """
     try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            raw = Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
-            handle = os.open(path.with_suffix(".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(raw)
-            path.with_suffix(".new").replace(path)
-        return Ed25519PrivateKey.from_private_bytes(path.read_bytes())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Ed25519PrivateKey.from_private_bytes(read_or_create(path, _new_key))
     except (OSError, ValueError) as error:
         raise LedgerFault(f"The signing key {path} cannot be used: {error}.") from None
+
+
+def _new_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
 
 
 def file_hash(path: Path) -> str:

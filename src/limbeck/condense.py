@@ -16,7 +16,15 @@ from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
 from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, OutputFault, RunConflict
+from limbeck.errors import (
+    BadInput,
+    BudgetRefused,
+    DataNotFound,
+    DataUnreadable,
+    LedgerFault,
+    OutputFault,
+    RunConflict,
+)
 from limbeck.methods import Method, TrainedModel, method_named, settings_of
 from limbeck.model import read_model
 from limbeck.plan import Plan, draw_up
@@ -39,6 +47,8 @@ from limbeck.run import (
 from limbeck.schema import Schema
 from limbeck.vault.api import Grant
 from limbeck.vault.ledger import Ledger, default_path
+from limbeck.vault.ledger_faults import newly_made
+from limbeck.vault.ledger_sums import budget_command
 from limbeck.vault.local import LocalVault, PrivateSource
 from limbeck.vault.noise import Randomness
 
@@ -90,6 +100,7 @@ class Outcome:
     plan: Plan
     seconds: float
     releasable: bool
+    ledger_created: bool = False
 
 
 def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: float) -> Plan:
@@ -132,7 +143,7 @@ def condense(
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
     device, start = checked_device(request.device), request.start_model()
-    with Ledger.open(request.ledger_path) as ledger, new_folder(out) as made:
+    with _opened(request, plan, reporter) as ledger, new_folder(out) as made:
         record = RunRecord(
             grant=new_grant_id(), plan=plan.to_dict(), request=_absolute(request), schema=source.schema.to_dict()
         )
@@ -143,7 +154,8 @@ def condense(
             grant = vault.grant(plan, record.grant)
             vault.open_records(grant)
             replace(record, booked=True).write(out)
-            return _finish(out, vault, grant, ledger, reporter, device, checkpoint_seconds, start)
+            outcome = _finish(out, vault, grant, ledger, reporter, device, checkpoint_seconds, start)
+            return replace(outcome, ledger_created=ledger.created)
         except Exception:
             if grant is not None:
                 if any(ledger.drawn(grant.id).values()):
@@ -151,6 +163,32 @@ def condense(
                 ledger.void(grant.id)
             shutil.rmtree(made, ignore_errors=True)
             raise
+
+
+def _opened(request: Request, plan: Plan, reporter: Reporter) -> Ledger:
+    """The ledger for a new booking. Where there is none it is made, and that is said: it may be a budget too many."""
+    ledger = Ledger.open(request.ledger_path, create=request.part is None)
+    if ledger.created:
+        reporter.say(newly_made(ledger.path))
+    try:
+        _require_set_budget(ledger, request, plan)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _require_set_budget(ledger: Ledger, request: Request, plan: Plan) -> None:
+    """A part has an account of its own beside that of the whole, so only its owner opens it, never a first booking.
+
+    Guarantee: what is spent of the whole cannot be spent once more by taking it apart, unless the owner allowed it.
+    """
+    if request.part is not None and not ledger.has_budget(plan.dataset):
+        raise BudgetRefused(
+            f"{plan.dataset!r} is a part of a data set, and nobody has set a budget for it. Nothing was booked. A budget "
+            "beside that of the whole is the data owner's decision.",
+            budget_command(plan.dataset, plan.price.epsilon, plan.price.delta),
+        )
 
 
 def resume(
@@ -161,7 +199,7 @@ def resume(
     with held(out):
         record = RunRecord.read(out)
         plan, request = load_plan(record), _request_of(record, out)
-        with Ledger.open(ledger_path or request.ledger_path) as ledger:
+        with _reopened(out, ledger_path or request.ledger_path) as ledger:
             if is_staged(out):
                 ledger.finish(record.grant)
                 put_in_place(out)
@@ -174,9 +212,20 @@ def resume(
                     "put the first one back to resume it, or start a new run in another folder."
                 )
             vault = LocalVault(source, ledger, Randomness(request.insecure_seed), device)
+            _require_set_budget(ledger, request, plan)
             grant = _take_up(out, vault, record, ledger)
             with computing_with(record.threads):
                 return _finish(out, vault, grant, ledger, reporter, device, SECONDS_BETWEEN_CHECKPOINTS, start)
+
+
+def _reopened(out: Path, path: Path) -> Ledger:
+    """A run that is resumed has its ledger; a new one would know nothing of what is spent."""
+    try:
+        return Ledger.open(path, create=False)
+    except LedgerFault as error:
+        if not path.exists():
+            error.next_command = f"{resume_command(out)} --ledger FILE"
+        raise
 
 
 def _take_up(out: Path, vault: LocalVault, record: RunRecord, ledger: Ledger) -> Grant:

@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,8 +27,10 @@ from limbeck.cli.options import (
     settings_from,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
-from limbeck.plan import Plan
 from limbeck.queries import finite_or_word
+
+if TYPE_CHECKING:
+    from limbeck.condense import Outcome
 
 Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
 InsecureSeed = Annotated[
@@ -83,7 +85,7 @@ def condense(
             f"{plan.price.adjacency}. You may stop it with Ctrl-C and go on later."
         )
         outcome = work.condense(request, plan, source, out, shown)
-    _emit_outcome(outcome.release, outcome.plan, outcome.seconds, outcome.releasable, as_json)
+    _emit_outcome(outcome, as_json)
 
 
 def resume(
@@ -96,7 +98,7 @@ def resume(
 
     with stoppable(run), reporter() as shown:
         outcome = work.resume(run, shown, ledger)
-    _emit_outcome(outcome.release, outcome.plan, outcome.seconds, outcome.releasable, as_json)
+    _emit_outcome(outcome, as_json)
 
 
 @contextlib.contextmanager
@@ -113,7 +115,8 @@ def stoppable(run: Path) -> Iterator[None]:
         raise Stopped(f"Stopped; what was answered so far is kept. Go on with: {command}", command) from None
 
 
-def _emit_outcome(release: Path, plan: Plan, seconds: float, releasable: bool, as_json: bool) -> None:
+def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
+    release, plan = outcome.release, outcome.plan
     values = {
         "release": str(release),
         "dataset": plan.dataset,
@@ -121,16 +124,17 @@ def _emit_outcome(release: Path, plan: Plan, seconds: float, releasable: bool, a
         "epsilon": finite_or_word(plan.price.epsilon),
         "delta": plan.price.delta,
         "adjacency": plan.price.adjacency,
-        "releasable": releasable,
-        "seconds": seconds,
+        "releasable": outcome.releasable,
+        "seconds": outcome.seconds,
+        "ledger_created": outcome.ledger_created,
     }
     lines = [
         f"release   {release}",
         f"epsilon   {finite_or_word(plan.price.epsilon)} (delta {plan.price.delta:g}, {plan.price.adjacency})",
-        f"seconds   {seconds:.1f}",
+        f"seconds   {outcome.seconds:.1f}",
         f"report    {release / 'report.html'}",
     ]
-    if not releasable:
+    if not outcome.releasable:
         lines.append("NOT RELEASABLE: this set is not private. Never share it.")
     emit(as_json, values, lines)
 

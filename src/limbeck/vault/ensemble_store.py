@@ -26,6 +26,7 @@ from limbeck.errors import LedgerFault, RunConflict
 from limbeck.vault.noise import Randomness
 from limbeck.vault.partition import KEY_BYTES
 from limbeck.vault.private_folder import KEY, folder_of
+from limbeck.vault.secret_file import read_or_create
 
 FRAME = 1 << 24
 SEALING_KEY = 32
@@ -50,18 +51,16 @@ class EnsembleStore:
 
     def _keys(self) -> bytes:
         path = self.folder / KEY
-        try:
-            keys = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            # The sealing key is never the insecure one: a test's seed should not open a checkpoint.
-            secret = self.randomness.stream("partition", 0).integers(KEY_BYTES // 8).tobytes()
-            keys = os.urandom(SEALING_KEY) + secret
-            with _faults(path):
-                self._make_folder()
-                _write_private(path, [keys])
+        with _faults(path):
+            self._make_folder()
+            keys = read_or_create(path, self._new_keys)
         if len(keys) != SEALING_KEY + KEY_BYTES:
             raise _damaged(path)
         return keys
+
+    def _new_keys(self) -> bytes:
+        # The sealing key is never the insecure one: a test's seed should not open a checkpoint.
+        return os.urandom(SEALING_KEY) + self.randomness.stream("partition", 0).integers(KEY_BYTES // 8).tobytes()
 
     def _make_folder(self) -> None:
         for folder in (self.folder.parent, self.folder):
