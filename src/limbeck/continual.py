@@ -31,6 +31,7 @@ from limbeck.condense import Request, condense, make_plan, resume
 from limbeck.data.parts import part_text
 from limbeck.data.writer import write_atomic
 from limbeck.errors import BadInput, OutputFault, RunConflict
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.models import NETWORKS, choose
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.evaluate.spread import std_of
@@ -116,7 +117,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
         raise BadInput("The test records have other classes than the training records; they must be the same.")
     if not claimed:
         _claim(out, course, places)
-    tests = stage_tests(test, places)
+    tests, whose = stage_tests(test, places), marks(test=test)
     runs: dict[str, list[list[list[float]]]] = {}
     for name in course.methods:
         folders: list[Path] = []
@@ -127,9 +128,9 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
                 f"{name}, stage {stage + 1} of {course.stages}: classes {', '.join(_names(schema, places[stage]))}"
             )
             _release(course, name, places, stage, folders, reporter)
-            runs[name].append(_scores(course, name, folders, tests, preset))
+            runs[name].append(_scores(course, name, folders, tests, preset, whose))
             reporter.say(f"  accuracy {statistics.fmean(map(statistics.fmean, runs[name][-1])):.2f} %")
-    result = _result(course, out, schema, places, runs)
+    result = {**_result(course, out, schema, places, runs), **whose}
     write_atomic(out / "continual.json", as_json(result))
     write_atomic(out / "continual.png", stage_curves(result))
     return result
@@ -227,7 +228,9 @@ def _release(
     condense(request, plan, request.source(), folder, reporter)
 
 
-def _scores(course: Course, name: str, folders: list[Path], tests: StageTests, preset: Preset) -> list[list[float]]:
+def _scores(
+    course: Course, name: str, folders: list[Path], tests: StageTests, preset: Preset, whose: dict[str, Any]
+) -> list[list[float]]:
     """For each network the scores on the stages so far; kept, because training takes minutes."""
     path = folders[-1].with_suffix(".json")
     if path.exists():
@@ -239,7 +242,7 @@ def _scores(course: Course, name: str, folders: list[Path], tests: StageTests, p
     else:
         runs = score_sets(folders, tests, course.model, preset, course.repeats, course.seed, device)
     runs = [[round(score, 4) for score in run] for run in runs]
-    write_atomic(path, as_json({"runs": runs}))
+    write_atomic(path, as_json({"runs": runs, **whose}))
     return runs
 
 

@@ -197,7 +197,9 @@ def test_a_release_that_is_not_private_says_so_and_is_not_handed_out(serving: Se
 
 def test_scores_that_are_the_owners_are_not_shown(server: Server, runs: Path) -> None:
     for name, change in (
-        ("owner", {"edition": "owner"}), ("private", {"test": "/home/me/held-out.csv"}), ("other", {"epsilon": 9.0}),
+        ("owner", {"edition": "owner"}),
+        ("private", {"test": "/home/me/held-out.csv", "benchmarks": {}}), ("name alone", {"benchmarks": {}}),
+        ("other", {"epsilon": 9.0}),
     ):  # fmt: skip
         (runs / f"{name}.json").write_text(json.dumps(evaluation_of(runs / "first", **change)))
     (runs / "broken.json").write_text('{"accuracy": {"mlp"')

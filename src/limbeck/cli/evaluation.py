@@ -171,6 +171,7 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
         return [
             *table([("model", "accuracy"), ("the released model itself", f"{score['mean']:.2f}")]),
             f"majority class: {result['majority_rate']:.2f}",
+            *_whose(result),
         ]
     extra = [
         name
@@ -187,7 +188,7 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
     if result.get("classifiers_mean"):
         mean = result["classifiers_mean"]
         lines.append(f"mean of {mean['classifiers']} of GS-WGAN's 13 classifiers: {mean['mean']:.2f}")
-    return lines + _remarks(result, extra)
+    return lines + _remarks(result, extra) + _whose(result)
 
 
 def _cells(row: Mapping[str, Any], extra: list[str]) -> tuple[object, ...]:
@@ -224,3 +225,7 @@ def _remarks(result: Mapping[str, Any], extra: list[str]) -> list[str]:
     if ceiling or "trained_on" in result:
         lines.append("These figures come from the real training records: for their owner, and never part of a release.")
     return lines
+
+
+def _whose(result: Mapping[str, Any]) -> list[str]:
+    return ["OWNER'S EDITION: scored on private records. Never share it."] if result.get("edition") == "owner" else []
