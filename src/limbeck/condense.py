@@ -16,7 +16,7 @@ from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
 from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, OutputFault, RunConflict
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, LimbeckError, OutputFault, RunConflict
 from limbeck.methods import Method, TrainedModel, method_named, settings_of
 from limbeck.model import read_model
 from limbeck.plan import Plan, draw_up
@@ -28,6 +28,7 @@ from limbeck.run import (
     RunRecord,
     carry_out,
     computing_with,
+    damaged_record,
     held,
     is_staged,
     load_plan,
@@ -36,7 +37,9 @@ from limbeck.run import (
     put_in_place,
     resume_command,
 )
+from limbeck.run_file import check_request_values
 from limbeck.schema import Schema
+from limbeck.staging import fault_of
 from limbeck.vault.api import Grant
 from limbeck.vault.ledger import Ledger, default_path
 from limbeck.vault.local import LocalVault, PrivateSource
@@ -160,15 +163,15 @@ def resume(
     began = time.monotonic()
     with held(out):
         record = RunRecord.read(out)
-        plan, request = load_plan(record), _request_of(record, out)
+        plan, request, schema = _understood(record, out)
         with Ledger.open(ledger_path or request.ledger_path) as ledger:
-            if is_staged(out):
+            if is_staged(out) and _is_whole(out, plan, ledger, record.grant, reporter):
                 ledger.finish(record.grant)
                 put_in_place(out)
                 return _outcome(out, plan, Randomness(request.insecure_seed), began)
             device, start = checked_device(request.device), request.start_model()
             source = source or request.source()
-            if source.schema != Schema.from_dict(record.schema):
+            if source.schema != schema:
                 raise RunConflict(
                     f"The schema of '{plan.dataset}' is not the one that the run in {out} was started with; "
                     "put the first one back to resume it, or start a new run in another folder."
@@ -177,6 +180,28 @@ def resume(
             grant = _take_up(out, vault, record, ledger)
             with computing_with(record.threads):
                 return _finish(out, vault, grant, ledger, reporter, device, SECONDS_BETWEEN_CHECKPOINTS, start)
+
+
+def _is_whole(out: Path, plan: Plan, ledger: Ledger, grant: str, reporter: Reporter) -> bool:
+    """Whether the staged release can be put in place. A damaged one is removed if it can be made again from what is stored.
+
+    Guarantee: a damaged release is never put in place.
+    """
+    fault = fault_of(out, out / STATE, plan)
+    if fault is None:
+        return True
+    moved = [entry for entry in out.iterdir() if entry.name != STATE]
+    if ledger.state(grant) != "open" or moved:
+        raise RunConflict(
+            f"The release of the run in {out} is damaged ({fault}), and the answers that it was made from are gone or it was "
+            "put in place in part; what the run has booked stays booked. Restore the folder from a backup, or start a new run "
+            "in another folder."
+        )
+    reporter.say(
+        f"The release that was staged in {out} is damaged ({fault}); it is made again from the stored answers."
+    )
+    shutil.rmtree(out / STATE / "release")
+    return False
 
 
 def _take_up(out: Path, vault: LocalVault, record: RunRecord, ledger: Ledger) -> Grant:
@@ -248,8 +273,12 @@ def _absolute(request: Request) -> dict[str, Any]:
     return values
 
 
-def _request_of(record: RunRecord, out: Path) -> Request:
+def _understood(record: RunRecord, out: Path) -> tuple[Plan, Request, Schema]:
+    """The values of a run. Whatever this version would not have written is refused before anything is opened."""
     try:
-        return Request(**record.request)
-    except TypeError:
-        raise RunConflict(f"{out / STATE / 'run.json'} does not fit this version of Limbeck.") from None
+        check_request_values(record.request)
+        plan, request, schema = load_plan(record), Request(**record.request), Schema.from_dict(record.schema)
+        method_named(plan.method, plan.settings)
+    except (LimbeckError, TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise damaged_record(out) from None
+    return plan, request, schema

@@ -29,6 +29,7 @@ from limbeck.vault.private_folder import KEY, folder_of
 
 FRAME = 1 << 24
 SEALING_KEY = 32
+KEYS = SEALING_KEY + KEY_BYTES
 TYPES = {torch.float32: "float32", torch.int64: "int64", torch.bool: "bool"}
 
 
@@ -58,8 +59,11 @@ class EnsembleStore:
             keys = os.urandom(SEALING_KEY) + secret
             with _faults(path):
                 self._make_folder()
-                _write_private(path, [keys])
-        if len(keys) != SEALING_KEY + KEY_BYTES:
+                _write_private(path, [keys, hashlib.sha256(keys).digest()])
+            return keys
+        # Another key would share out the records anew. Files without a digest are those of older versions.
+        keys, digest = keys[:KEYS], keys[KEYS:]
+        if len(keys) != KEYS or digest not in (b"", hashlib.sha256(keys).digest()):
             raise _damaged(path)
         return keys
 
