@@ -192,5 +192,8 @@ def _means(value: Any) -> Iterator[tuple[str, float]]:
 
 
 def finite(value: Any) -> float | None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None
+    try:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return float(value) if is_number and math.isfinite(value) else None
+    except OverflowError:  # a whole number that no float holds
+        return None
