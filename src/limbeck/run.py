@@ -100,7 +100,8 @@ def _no_run(folder: Path) -> RunConflict:
 
 
 def _command(name: str, folder: Path) -> str:
-    return f"limbeck {name} {shlex.quote(str(folder))}"
+    text = str(folder)
+    return f"limbeck {name} {shlex.quote(f'./{text}' if text.startswith('-') else text)}"
 
 
 def resume_command(folder: Path) -> str:

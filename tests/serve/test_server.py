@@ -264,7 +264,7 @@ def test_progress_of_a_run_at_work(server: Server, runs: Path) -> None:
     assert page.status == 200 and 'max="10" value="3"' in page.text and "<b>" not in page.text
     (state / "progress.json").write_text(json.dumps({**note, "updated": time.time() - 3600}))
     page = ask(server, "/run/new")
-    assert "stopped" in page.text and f"limbeck resume {runs / 'new'}" in page.text
+    assert "stopped" in page.text and "limbeck resume new" in page.text and str(runs) not in page.text
     assert ask(server, "/run/new/report").status == 404 and ask(server, "/run/new/download").status == 404
 
 
