@@ -35,6 +35,7 @@ from limbeck.run import (
     new_folder,
     new_grant_id,
     put_in_place,
+    require_unused,
     resume_command,
 )
 from limbeck.run_file import check_request_values
@@ -134,6 +135,7 @@ def condense(
 
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
+    require_unused(out)
     device, start = checked_device(request.device), request.start_model()
     with Ledger.open(request.ledger_path) as ledger, new_folder(out) as made:
         record = RunRecord(

@@ -38,6 +38,7 @@ from limbeck.evaluate.spread import std_of
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.methods import METHODS, method_named
 from limbeck.model import read_model
+from limbeck.places import require_outside
 from limbeck.plan import Plan
 from limbeck.progress import Reporter
 from limbeck.queries import ClippedSum, require_positive
@@ -105,6 +106,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
     """Run every stage of every method that is not finished yet, score them and draw the curves."""
     from limbeck.report.stage_curves import stage_curves  # the plotting library takes a second
 
+    require_outside(out)
     claimed = _is_claimed(out, course)
     schema, preset = course.request.source().schema, preset_named(course.preset)
     places = stage_classes(len(schema.classes), course.stages)

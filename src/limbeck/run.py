@@ -30,12 +30,14 @@ from torch import Tensor
 from limbeck import certificate as certificates
 from limbeck.checkpoint import restore_checkpoint, write_checkpoint
 from limbeck.data.writer import write_atomic
-from limbeck.errors import OutputFault, RunConflict
+from limbeck.errors import BadInput, OutputFault, RunConflict
 from limbeck.methods import Method, Result, TrainedModel, method_named
+from limbeck.places import require_outside
 from limbeck.plan import Plan
 from limbeck.progress import Noted, Reporter
 from limbeck.queries import finite_or_word
 from limbeck.run_file import check_run_values, decoded, encoded
+from limbeck.schema import Schema
 from limbeck.vault.api import Answer, Grant, Map, Question
 from limbeck.vault.local import LocalVault
 
@@ -75,9 +77,11 @@ class RunRecord:
                 )
             record = RunRecord(**values)
             check_run_values(vars(record))
+            load_plan(record)
+            Schema.from_dict(record.schema)
         except (FileNotFoundError, NotADirectoryError):
             raise _no_run(folder) from None
-        except (OSError, ValueError, TypeError, OverflowError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, BadInput):
             raise damaged_record(folder) from None
         return record
 
@@ -123,7 +127,7 @@ def new_folder(out: Path) -> Iterator[Path]:
 
     Gives the topmost folder that was made: whoever removes it leaves everything as it was.
     """
-    _require_unused(out)
+    require_unused(out)
     made = out / STATE
     while not made.parent.exists():
         made = made.parent
@@ -132,11 +136,12 @@ def new_folder(out: Path) -> Iterator[Path]:
     except OSError as error:
         raise OutputFault(f"The output folder {out} cannot be made: {error.strerror}.") from None
     with held(out):
-        _require_unused(out)  # another process may have been faster
+        require_unused(out)  # another process may have been faster
         yield made
 
 
-def _require_unused(out: Path) -> None:
+def require_unused(out: Path) -> None:
+    """Refuse a folder that exists and holds anything, and one inside a release or the folder of another run."""
     try:
         if is_unfinished(out):
             raise RunConflict(f"The output folder {out} holds an unfinished run.", resume_command(out))
@@ -146,6 +151,7 @@ def _require_unused(out: Path) -> None:
             raise RunConflict(f"The output folder {out} {what}; nothing is overwritten. Choose another --out.")
     except OSError as error:
         raise OutputFault(f"The output folder {out} cannot be used: {error.strerror}.") from None
+    require_outside(out)
 
 
 @contextlib.contextmanager

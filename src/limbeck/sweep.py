@@ -32,6 +32,7 @@ from limbeck.evaluate.release import evaluate_release
 from limbeck.evaluate.spread import spread
 from limbeck.methods import METHODS
 from limbeck.model import is_model
+from limbeck.places import require_outside
 from limbeck.progress import Reporter
 from limbeck.queries import finite_or_word
 from limbeck.release import as_json
@@ -87,6 +88,7 @@ def _specification(sweep: Sweep, request: Request) -> dict[str, Any]:
 
 def _claim(out: Path, spec: dict[str, Any]) -> None:
     """Refuse a folder that belongs to something else."""
+    require_outside(out)
     path = out / NAME
     if path.exists():
         try:

@@ -15,6 +15,7 @@ from limbeck.data.benchmark import benchmark_in
 from limbeck.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
 from limbeck.generator import has_generator
+from limbeck.places import require_outside
 from limbeck.release import COURSE, SNAPSHOTS, Release, read_release
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
@@ -75,11 +76,7 @@ def gather(sources: Sources) -> Report:
 
 def require_place(out: Path, run: Path) -> None:
     """Refuse a place inside a release, which holds only what its certificate lists, and a file that is no report."""
-    for folder in (out.absolute().resolve(), *out.absolute().resolve().parents):
-        if (folder / certificates.NAME).exists():
-            raise NotReleasable(
-                f"{out} lies inside the release {folder}, which holds only what its certificate lists. Choose another --out."
-            )
+    require_outside(out, NotReleasable)
     if out.is_dir() or out.is_symlink():
         raise RunConflict(f"{out} is no file that a report could replace. Choose another --out.")
     if out.exists() and page_edition(out.read_bytes()) is None:
