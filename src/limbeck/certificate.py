@@ -25,7 +25,7 @@ from limbeck.accounting import price, require_delta
 from limbeck.editions import is_owner_copy, require_no_owner_copy
 from limbeck.errors import BadInput, LedgerFault, NotAuthentic, NotReleasable
 from limbeck.plan import Plan
-from limbeck.queries import finite_or_word, number_from, query_from_dict
+from limbeck.queries import apart, finite_or_word, number_from, query_from_dict
 from limbeck.schema import Schema
 from limbeck.vault.noise import SECURE, Randomness
 
@@ -254,7 +254,8 @@ def _check_epsilon(certificate: dict[str, Any]) -> None:
     stated = number_from(certificate["epsilon"])
     # Another version of the accountants may differ in the last digits.
     if cost.epsilon != stated and not cost.epsilon * (1 - 1e-4) <= stated <= cost.epsilon * 1.01:
-        raise NotAuthentic(f"The certificate states epsilon={stated:g}, its queries cost {cost.epsilon:g}.")
+        said, costs = apart(stated, cost.epsilon)
+        raise NotAuthentic(f"The certificate states epsilon={said}, its queries cost {costs}.")
     if certificate["private"] != math.isfinite(stated):
         raise NotAuthentic("The certificate's word 'private' does not fit its epsilon.")
     paid = {query.label: query.count for query in queries}
