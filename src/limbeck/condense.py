@@ -16,7 +16,7 @@ from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
 from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, LimbeckError, OutputFault, RunConflict
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, OutputFault, RunConflict
 from limbeck.methods import Method, TrainedModel, method_named, settings_of
 from limbeck.model import read_model
 from limbeck.plan import Plan, draw_up
@@ -281,6 +281,6 @@ def _understood(record: RunRecord, out: Path) -> tuple[Plan, Request, Schema]:
         check_request_values(record.request)
         plan, request, schema = load_plan(record), Request(**record.request), Schema.from_dict(record.schema)
         method_named(plan.method, plan.settings)
-    except (LimbeckError, TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError):
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError):
         raise damaged_record(out) from None
     return plan, request, schema

@@ -88,9 +88,9 @@ class RunRecord:
 
 def damaged_record(folder: Path) -> RunConflict:
     return RunConflict(
-        f"{folder / STATE / 'run.json'} is damaged or was edited, so the run cannot be taken up again; what it has booked stays "
-        "booked. Restore the file from a backup, or start a new run in another folder. (If you edited it on purpose, take its "
-        "entry 'sha256' out.)"
+        f"{folder / STATE / 'run.json'} is damaged, or it was edited or written by another version, so the run cannot be "
+        "taken up again; what it has booked stays booked. Restore the file from a backup, or start a new run in another "
+        "folder. (If you edited it on purpose, take its entry 'sha256' out.)"
     )
 
 
