@@ -80,3 +80,5 @@ def turn_away(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.setblocking(False)
         connection.send(FULL)
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(65_536)  # what was asked already: closing over it would take the answer back
