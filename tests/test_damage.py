@@ -27,7 +27,7 @@ METHODS: dict[str, dict[str, Any]] = {
         "latent": 3, "per_class": 1, "sigma": 60.0, "k": 20, "beta": 0.2,
     },
 }  # fmt: skip
-FLIPS = 12
+FLIPS = 8
 
 
 @pytest.fixture(autouse=True)

@@ -49,7 +49,7 @@ def listed(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
 
 
-@pytest.mark.parametrize("inside", ["other", "other/data", "mine", "run", "run/.run", "LINK"])
+@pytest.mark.parametrize("inside", ["other/data", "mine", "run", "run/.run", "LINK"])
 @pytest.mark.parametrize("command", [*FOLDERS, *FILES])
 def test_no_output_goes_into_a_release_or_a_run(
     cli: Cli, made: Path, tmp_path: Path, command: str, inside: str
