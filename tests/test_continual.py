@@ -68,6 +68,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
 def test_the_curves_are_means_over_the_stages_so_far(course: tuple[Path, dict[str, Any]]) -> None:
     root, result = course
     assert json.loads((root / "out" / "continual.json").read_text()) == result
+    assert result["benchmarks"]["test"]["set"] == "digits:test" and "edition" not in result
     assert (root / "out" / "continual.png").read_bytes().startswith(b"\x89PNG")
     for curve in result["curves"].values():
         assert [len(scores) for scores in curve["by_stage"]] == [1, 2]

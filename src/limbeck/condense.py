@@ -36,15 +36,19 @@ from limbeck.run import (
     RunRecord,
     carry_out,
     computing_with,
+    damaged_record,
     held,
     is_staged,
     load_plan,
     new_folder,
     new_grant_id,
     put_in_place,
+    require_unused,
     resume_command,
 )
+from limbeck.run_file import check_request_values
 from limbeck.schema import Schema
+from limbeck.staging import fault_of
 from limbeck.vault.api import Grant
 from limbeck.vault.ledger import Ledger, default_path
 from limbeck.vault.ledger_faults import newly_made
@@ -142,6 +146,7 @@ def condense(
 
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
+    require_unused(out)
     device, start = checked_device(request.device), request.start_model()
     with _opened(request, plan, reporter) as ledger, new_folder(out) as made:
         record = RunRecord(
@@ -198,15 +203,15 @@ def resume(
     began = time.monotonic()
     with held(out):
         record = RunRecord.read(out)
-        plan, request = load_plan(record), _request_of(record, out)
+        plan, request, schema = _understood(record, out)
         with _reopened(out, ledger_path or request.ledger_path) as ledger:
-            if is_staged(out):
+            if is_staged(out) and _is_whole(out, plan, ledger, record.grant, reporter):
                 ledger.finish(record.grant)
                 put_in_place(out)
                 return _outcome(out, plan, Randomness(request.insecure_seed), began)
             device, start = checked_device(request.device), request.start_model()
             source = source or request.source()
-            if source.schema != Schema.from_dict(record.schema):
+            if source.schema != schema:
                 raise RunConflict(
                     f"The schema of '{plan.dataset}' is not the one that the run in {out} was started with; "
                     "put the first one back to resume it, or start a new run in another folder."
@@ -226,6 +231,28 @@ def _reopened(out: Path, path: Path) -> Ledger:
         if not path.exists():
             error.next_command = f"{resume_command(out)} --ledger FILE"
         raise
+
+
+def _is_whole(out: Path, plan: Plan, ledger: Ledger, grant: str, reporter: Reporter) -> bool:
+    """Whether the staged release can be put in place. A damaged one is removed if it can be made again from what is stored.
+
+    Guarantee: a damaged release is never put in place.
+    """
+    fault = fault_of(out, out / STATE, plan)
+    if fault is None:
+        return True
+    moved = [entry for entry in out.iterdir() if entry.name != STATE]
+    if ledger.state(grant) != "open" or moved:
+        raise RunConflict(
+            f"The release of the run in {out} is damaged ({fault}), and the answers that it was made from are gone or it was "
+            "put in place in part; what the run has booked stays booked. Restore the folder from a backup, or start a new run "
+            "in another folder."
+        )
+    reporter.say(
+        f"The release that was staged in {out} is damaged ({fault}); it is made again from the stored answers."
+    )
+    shutil.rmtree(out / STATE / "release")
+    return False
 
 
 def _take_up(out: Path, vault: LocalVault, record: RunRecord, ledger: Ledger) -> Grant:
@@ -297,8 +324,12 @@ def _absolute(request: Request) -> dict[str, Any]:
     return values
 
 
-def _request_of(record: RunRecord, out: Path) -> Request:
+def _understood(record: RunRecord, out: Path) -> tuple[Plan, Request, Schema]:
+    """The values of a run. Whatever this version would not have written is refused before anything is opened."""
     try:
-        return Request(**record.request)
-    except TypeError:
-        raise RunConflict(f"{out / STATE / 'run.json'} does not fit this version of Limbeck.") from None
+        check_request_values(record.request)
+        plan, request, schema = load_plan(record), Request(**record.request), Schema.from_dict(record.schema)
+        method_named(plan.method, plan.settings)
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise damaged_record(out) from None
+    return plan, request, schema

@@ -33,12 +33,14 @@ from limbeck.condense import Request, condense, make_plan, resume
 from limbeck.data.parts import part_text
 from limbeck.data.writer import write_atomic
 from limbeck.errors import BadInput, BudgetRefused, OutputFault, RunConflict
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.models import NETWORKS, choose
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.evaluate.spread import std_of
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.methods import METHODS, method_named
 from limbeck.model import read_model
+from limbeck.places import require_outside
 from limbeck.plan import Plan
 from limbeck.progress import Reporter
 from limbeck.queries import ClippedSum, require_positive
@@ -107,6 +109,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
     """Run every stage of every method that is not finished yet, score them and draw the curves."""
     from limbeck.report.stage_curves import stage_curves  # the plotting library takes a second
 
+    require_outside(out)
     claimed = _is_claimed(out, course)
     schema, preset = course.request.source().schema, preset_named(course.preset)
     places = stage_classes(len(schema.classes), course.stages)
@@ -119,7 +122,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
         raise BadInput("The test records have other classes than the training records; they must be the same.")
     if not claimed:
         _claim(out, course, places)
-    tests = stage_tests(test, places)
+    tests, whose = stage_tests(test, places), marks(test=test)
     runs: dict[str, list[list[list[float]]]] = {}
     for name in course.methods:
         folders: list[Path] = []
@@ -130,9 +133,9 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
                 f"{name}, stage {stage + 1} of {course.stages}: classes {', '.join(_names(schema, places[stage]))}"
             )
             _release(course, name, places, stage, folders, reporter)
-            runs[name].append(_scores(course, name, folders, tests, preset))
+            runs[name].append(_scores(course, name, folders, tests, preset, whose))
             reporter.say(f"  accuracy {statistics.fmean(map(statistics.fmean, runs[name][-1])):.2f} %")
-    result = _result(course, out, schema, places, runs)
+    result = {**_result(course, out, schema, places, runs), **whose}
     write_atomic(out / "continual.json", as_json(result))
     write_atomic(out / "continual.png", stage_curves(result))
     return result
@@ -248,7 +251,9 @@ def _release(
     condense(request, plan, request.source(), folder, reporter)
 
 
-def _scores(course: Course, name: str, folders: list[Path], tests: StageTests, preset: Preset) -> list[list[float]]:
+def _scores(
+    course: Course, name: str, folders: list[Path], tests: StageTests, preset: Preset, whose: dict[str, Any]
+) -> list[list[float]]:
     """For each network the scores on the stages so far; kept, because training takes minutes."""
     path = folders[-1].with_suffix(".json")
     if path.exists():
@@ -260,7 +265,7 @@ def _scores(course: Course, name: str, folders: list[Path], tests: StageTests, p
     else:
         runs = score_sets(folders, tests, course.model, preset, course.repeats, course.seed, device)
     runs = [[round(score, 4) for score in run] for run in runs]
-    write_atomic(path, as_json({"runs": runs}))
+    write_atomic(path, as_json({"runs": runs, **whose}))
     return runs
 
 

@@ -9,7 +9,7 @@
      |- LedgerFault              5   the ledger file is damaged, locked or on a full disk
      |- NotAuthentic             6   a release that does not verify
      |- NotReleasable            7   intact, but not private: never share it
-     |- RunConflict              8   a run folder that exists, or belongs to another configuration
+     |- RunConflict              8   a run folder that exists, is damaged, or belongs to another configuration
      |- OutputFault              9   the result could not be written
      `- WallBreach              10   code outside the vault broke a rule; a defect of a method, nothing was released
 

@@ -24,14 +24,16 @@ from limbeck.data import DataSource
 from limbeck.data.writer import write_atomic
 from limbeck.errors import BadInput, DataUnreadable, OutputFault, RunConflict
 from limbeck.evaluate.downstream import require_repeats
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.model import evaluate_model
 from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import preset_named
-from limbeck.evaluate.real import default_models, edition_of, same_form
+from limbeck.evaluate.real import default_models, same_form
 from limbeck.evaluate.release import evaluate_release
 from limbeck.evaluate.spread import spread
 from limbeck.methods import METHODS
 from limbeck.model import is_model
+from limbeck.places import require_outside
 from limbeck.progress import Reporter
 from limbeck.queries import finite_or_word
 from limbeck.release import as_json
@@ -90,6 +92,7 @@ def _specification(sweep: Sweep, request: Request) -> dict[str, Any]:
 
 def _claim(out: Path, spec: dict[str, Any]) -> None:
     """Refuse a folder that belongs to something else."""
+    require_outside(out)
     path = out / NAME
     if path.exists():
         try:
@@ -167,7 +170,7 @@ def _score(job: Job, sweep: Sweep, test: DataSource, device: str, reporter: Repo
         models = None if sweep.models is None else list(sweep.models)
         seed = 1000 * (job.repeat - 1)  # so that no two sets are scored by the same networks
         scores = evaluate_release(job.release, test, models, sweep.preset, sweep.networks, seed, device, reporter)
-    _write(job.evaluation, {**scores, "release": job.release.name, **edition_of(test)})
+    _write(job.evaluation, {**scores, "release": job.release.name})
 
 
 def _result(spec: dict[str, Any], jobs: Sequence[Job], test: DataSource) -> dict[str, Any]:
@@ -177,7 +180,7 @@ def _result(spec: dict[str, Any], jobs: Sequence[Job], test: DataSource) -> dict
         sets = list(some)
         done = [json.loads(job.evaluation.read_text(encoding="utf-8")) for job in sets if job.evaluation.exists()]
         points.append({**_priced(sets[0]), "sets": len(done), "accuracy": _summary(done)})
-    return {"format": FORMAT, "specification": spec, "points": points, "test": test.where, **edition_of(test)}
+    return {"format": FORMAT, "specification": spec, "points": points, "test": test.where, **marks(test=test)}
 
 
 def _priced(job: Job) -> dict[str, Any]:

@@ -59,7 +59,10 @@ def draft_schema(
     """Write a first schema for your data. Entries read off the records wait for your word that they are public."""
     from limbeck.data.draft import draft
     from limbeck.data.writer import write_atomic
+    from limbeck.places import require_outside
 
+    if out is not None:
+        require_outside(out)
     if out is not None and out.exists():
         raise RunConflict(f"{out} exists already; it is not overwritten. Choose another --out.")
     if out is not None and not out.absolute().parent.is_dir():

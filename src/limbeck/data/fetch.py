@@ -46,6 +46,13 @@ FILES: dict[str, dict[str, str]] = {
         "test.csv": "d2621fe5ef7e14ee946dc3e48ff33be6dc91934a6553db031fad8d03250dc9f6",
     },
 }
+# storage -> split -> SHA-256 of the records that a package hands over as arrays: the bytes of x (uint8), then of y (int64).
+ARRAYS: dict[str, dict[str, str]] = {
+    "digits": {
+        "train": "e87566b9938960a1530465b39518e61bda186cd93d3bb1cdaf0861ccc96dda22",
+        "test": "4ad29ef370e2e0cf97868b5faba41e4af3d26a1f1b899379458895ee955367f3",
+    },
+}
 # Where Debian's package puts the set when it is installed.
 SYSTEM = {"fashion-mnist": Path("/usr/share/datasets/fashion-mnist")}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from limbeck.data import arrays, fetch, folder, idx, parquet, table
+from limbeck.data.benchmark import Benchmark
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
@@ -22,11 +24,16 @@ Reader = Callable[[Schema], Records]
 
 @dataclass(frozen=True)
 class DataSource:
-    """Guarantee: constructing a source reads no record; `load` does, and the vault calls it once the plan is booked."""
+    """Guarantee: constructing a source reads no record; `load` does, and the vault calls it once the plan is booked.
+
+    `benchmark` is set where the records are those of a named set, opened by its name: then `load` compares them with hashes
+    and raises if they differ. `where` is for people; no decision hangs on what it looks like.
+    """
 
     schema: Schema
     where: str
     reader: Reader = dataclasses.field(repr=False)
+    benchmark: Benchmark | None = None
 
     def load(self) -> Records:
         try:
@@ -43,7 +50,10 @@ def open_source(
     label: str | None = None,
     root: Path | None = None,
 ) -> DataSource:
-    """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file)."""
+    """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file).
+
+    A bare name of a named set always means that set; a folder of that name is written './mnist'.
+    """
     base, chosen = split_suffix(spec)
     split = chosen or split
     if split not in SPLITS:
@@ -61,7 +71,8 @@ def open_source(
         raise DataUnreadable(f"{path} cannot be read: {error.strerror or error}.") from None
     if chosen and not has_splits:
         raise BadInput(f"{path} has no train and test split, so ':{chosen}' cannot be chosen; leave it out.")
-    return DataSource(_schema_for(path, schema_path, label), f"{path}:{split}" if has_splits else str(path), read)
+    shown = f"./{path}" if str(path) in NAMED else str(path)  # as it has to be written to be opened again
+    return DataSource(_schema_for(path, schema_path, label), f"{shown}:{split}" if has_splits else shown, read)
 
 
 def split_suffix(spec: str) -> tuple[str, str | None]:
@@ -135,7 +146,7 @@ def _open_named(name: str, split: str, root: Path | None) -> DataSource:
             )
         return records
 
-    return DataSource(entry.schema_of(split), f"{name}:{split}", read)
+    return DataSource(entry.schema_of(split), f"{name}:{split}", read, Benchmark(name, split))
 
 
 def _read_named(storage: str, place: Path, split: str, schema: Schema) -> Records:
@@ -154,4 +165,11 @@ def _digits(split: str) -> Records:
 
     x, y = load_digits(return_X_y=True)
     chosen = (np.arange(len(y)) % 5 == 0) == (split == "test")
-    return Records(x[chosen].reshape(-1, 1, 8, 8).astype(np.uint8), y[chosen].astype(np.int64))
+    records = Records(x[chosen].reshape(-1, 1, 8, 8).astype(np.uint8), y[chosen].astype(np.int64))
+    found = hashlib.sha256(records.x.tobytes() + records.y.astype("<i8").tobytes()).hexdigest()
+    if found != fetch.ARRAYS["digits"][split]:
+        raise DataUnreadable(
+            f"The {split} records of 'digits' that scikit-learn gives are not those that Limbeck knows: their SHA-256 is "
+            f"{found[:16]}.... Install scikit-learn anew, or open your copy by its path with a schema of its own."
+        )
+    return records

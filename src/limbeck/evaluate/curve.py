@@ -17,8 +17,8 @@ from limbeck.data import DataSource
 from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import evaluate, require_repeats
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.presets import preset_named
-from limbeck.evaluate.real import edition_of
 from limbeck.evaluate.release import require_same_form
 from limbeck.evaluate.spread import spread
 from limbeck.progress import Reporter
@@ -73,7 +73,7 @@ def curve_of(
         "adjacency": found.certificate["adjacency"],
         "test": test.where,
         "points": points,
-        **edition_of(test),
+        **marks(test=test),
     }
 
 

@@ -44,4 +44,4 @@ class Budgets:
             with Ledger.open_to_read(path) as ledger:
                 return Found(accounts=tuple(budget_view(account) for account in ledger.accounts()))
         except LimbeckError as error:
-            return Found(problem=error.message)
+            return Found(problem=error.message.replace(f"{path.parent}/", ""))

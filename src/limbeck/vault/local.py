@@ -18,7 +18,7 @@ from limbeck.data.encoding import encode
 from limbeck.data.records import Records
 from limbeck.errors import RunConflict, WallBreach
 from limbeck.plan import Plan
-from limbeck.queries import ClippedSum, Query
+from limbeck.queries import ClippedSum, Query, apart
 from limbeck.schema import Schema
 from limbeck.vault.api import Answer, Grant
 from limbeck.vault.blocks import steady_block
@@ -79,7 +79,8 @@ class LocalVault:
             raise WallBreach(f"The plan is for '{plan.dataset}', the vault holds '{self._schema.name}'.")
         cost = price(plan.queries, plan.price.delta)
         if cost.epsilon > plan.price.epsilon:
-            raise WallBreach(f"The plan states epsilon={plan.price.epsilon:g}, its queries cost {cost.epsilon:g}.")
+            said, costs = apart(plan.price.epsilon, cost.epsilon)
+            raise WallBreach(f"The plan states epsilon={said}, its queries cost {costs}.")
         identity = self._ledger.book(
             plan.dataset,
             plan=self._booked_text(plan),
