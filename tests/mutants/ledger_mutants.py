@@ -1,0 +1,308 @@
+"""Faults of the ledger: what counts as spent, what may be booked, which answer stays, and which damage is noticed."""
+
+from __future__ import annotations
+
+from mutation import Faults, Mutation
+
+ledger, sums, rows = Faults("vault/ledger.py"), Faults("vault/ledger_sums.py"), Faults("vault/ledger_rows.py")
+file, schema = Faults("vault/ledger_file.py"), Faults("vault/ledger_schema.py")
+
+TESTS = "vault/test_ledger.py"
+GUARDS = "vault/test_ledger_guards.py"
+VOID = f"{TESTS}::test_void_gives_back_only_what_was_not_answered"
+TAMPERED = f"{TESTS}::test_tampering_is_detected"
+
+LEDGER: tuple[Mutation, ...] = (
+    # Booking
+    ledger("ledger-any-spend", "check_fits(account, epsilon, delta)", "str(account)", "budgets bound nothing", TESTS),
+    ledger(
+        "ledger-infinite-first",
+        "elif math.isinf(epsilon)",
+        "elif math.isnan(epsilon)",
+        "privacy is given up by accident",
+        f"{TESTS}::test_infinite_spend_needs_an_infinite_budget",
+    ),
+    ledger(
+        "ledger-void-booked-again",
+        '(row.dataset, row.plan, row.state) != (dataset, plan, "open")',
+        "(row.dataset, row.plan) != (dataset, plan)",
+        "a grant that was given back is taken up unpaid",
+        f"{GUARDS}::test_the_same_grant_is_paid_once_and_for_its_own_plan_only",
+    ),
+    ledger(
+        "ledger-other-plan-same-grant",
+        '(row.dataset, row.plan, row.state) != (dataset, plan, "open")',
+        '(row.dataset, row.state) != (dataset, "open")',
+        "another plan under a grant that is paid",
+        f"{GUARDS}::test_the_same_grant_is_paid_once_and_for_its_own_plan_only",
+    ),
+    ledger(
+        "ledger-void-answered",
+        'if row.state == "finished" or answered',
+        'if row.state == "finished"',
+        "an answered booking is given back",
+        VOID,
+    ),
+    ledger(
+        "ledger-void-finished",
+        'if row.state == "finished" or answered',
+        "if answered",
+        "a finished booking is given back",
+        VOID,
+    ),
+    ledger(
+        "ledger-budget-below-spent",
+        "check_not_below_spent(account, epsilon, delta)",
+        "str(account)",
+        "a budget below what is spent",
+        f"{TESTS}::test_budget_never_below_spent_and_history_stays",
+    ),
+    ledger(
+        "ledger-names-that-look-alike",
+        'unicodedata.normalize("NFC", _text("dataset", name))',
+        '_text("dataset", name)',
+        "two budgets for one data set",
+        f"{TESTS}::test_names_that_look_the_same_share_a_budget",
+    ),
+    # Answers
+    ledger(
+        "ledger-answer-after-the-end",
+        'if row.state != "open":\n                raise WallBreach(f"Booking {grant} is',
+        'if row.state == "none":\n                raise WallBreach(f"Booking {grant} is',
+        "answers for a booking that was closed or given back",
+        VOID,
+        f"{TESTS}::test_finish_closes",
+    ),
+    ledger(
+        "ledger-second-answer",
+        "return first.payload",
+        "return payload",
+        "two noise draws of one answer",
+        f"{TESTS}::test_first_answer_stays",
+    ),
+    ledger(
+        "ledger-other-question",
+        "if first.map_digest != map_digest",
+        "if not first.map_digest",
+        "an answer is taken for another one",
+        f"{TESTS}::test_first_answer_stays",
+    ),
+    ledger(
+        "ledger-payloads-stay",
+        "WHERE grant_id = ? AND payload IS NOT NULL",
+        "WHERE grant_id = ? AND payload IS NULL",
+        "answers outlive their run",
+        f"{TESTS}::test_finish_closes",
+    ),
+    ledger(
+        "ledger-forgets-one-more",
+        "AND position < ? AND",
+        "AND position <= ? AND",
+        "an answer is lost that the run still needs",
+        f"{TESTS}::test_forgotten_answers_still_count",
+    ),
+    ledger("ledger-counts", "if not 0 <= count < 2**53", "if not count < 2**53", "less than nothing is counted", TESTS),
+    rows(
+        "rows-one-answer-more",
+        "0 <= index < row.counts[label]",
+        "0 <= index <= row.counts[label]",
+        "one answer that nobody paid for",
+        f"{TESTS}::test_nothing_outside_the_plan",
+    ),
+    rows(
+        "rows-before-the-first",
+        "0 <= index < row.counts[label]",
+        "index < row.counts[label]",
+        "answers that nobody paid for",
+        f"{TESTS}::test_nothing_outside_the_plan",
+    ),
+    rows(
+        "rows-changed-payload",
+        "hashlib.sha256(payload).hexdigest() != expected",
+        "not expected",
+        "a changed answer is given",
+        f"{TESTS}::test_changed_payload_is_detected",
+    ),
+    rows(
+        "rows-drawn-again",
+        "if payload is None:",
+        "if payload is None and not row.counts:",
+        "a forgotten answer is given or drawn again",
+        f"{TESTS}::test_forgotten_answers_still_count",
+    ),
+    # Sums
+    rows(
+        "rows-no-first-budget",
+        "read_budget(db, dataset) or first",
+        "read_budget(db, dataset)",
+        "without a budget all is allowed",
+        f"{TESTS}::test_first_booking_sets_the_budget",
+    ),
+    rows(
+        "rows-oldest-budget",
+        "WHERE dataset = ? ORDER BY number DESC LIMIT 1",
+        "WHERE dataset = ? ORDER BY number LIMIT 1",
+        "a budget that was lowered is not",
+        f"{TESTS}::test_budget_never_below_spent_and_history_stays",
+    ),
+    sums(
+        "sums-finished-is-free",
+        'if booking.state != "void"',
+        'if booking.state == "open"',
+        "what is finished is not spent",
+        f"{TESTS}::test_finish_closes",
+    ),
+    sums("sums-delta-is-free", "if wanted_delta > exact(account.delta)", "if wanted_delta > 1", "deltas", TESTS),
+    sums(
+        "sums-only-this-one",
+        "wanted_epsilon = _EXACT.add(used_epsilon, exact(epsilon))",
+        "wanted_epsilon = exact(epsilon)",
+        "earlier bookings are forgotten",
+        f"{TESTS}::test_ten_times_a_tenth_is_one",
+    ),
+    sums(
+        "sums-only-this-delta",
+        "wanted_delta = _EXACT.add(used_delta, exact(delta))",
+        "wanted_delta = exact(delta)",
+        "earlier deltas are forgotten",
+        f"{TESTS}::test_refusal_says_requested_remaining_difference_and_the_command",
+    ),
+    sums(
+        "sums-binary",
+        "return Decimal(repr(value))",
+        "return Decimal(value)",
+        "ten tenths are not one",
+        f"{TESTS}::test_ten_times_a_tenth_is_one",
+    ),
+    sums(
+        "sums-rounded",
+        "_EXACT = Context(prec=800, Emin=-9999, Emax=9999, traps=[Inexact, ",
+        "_EXACT = Context(prec=16, Emin=-9999, Emax=9999, traps=[",
+        "tiny spends are swallowed by large ones",
+        f"{TESTS}::test_huge_and_tiny_spends_are_not_swallowed",
+    ),
+    sums(
+        "sums-remaining-up",
+        "return near if exact(near) <= value else math.nextafter(near, -math.inf)",
+        "return near",
+        "more remains than is there",
+        f"{TESTS}::test_huge_and_tiny_spends_are_not_swallowed",
+    ),
+    sums(
+        "sums-spent-down",
+        "return near if exact(near) >= value else math.nextafter(near, math.inf)",
+        "return near",
+        "less is spent than was",
+        f"{TESTS}::test_huge_and_tiny_spends_are_not_swallowed",
+    ),
+    sums(
+        "sums-no-number",
+        "if not epsilon >= sys.float_info.min",
+        "if epsilon < sys.float_info.min",
+        "NaN is below every budget",
+        f"{TESTS}::test_bad_epsilon",
+    ),
+    sums(
+        "sums-delta-of-one",
+        "not sys.float_info.min <= delta < 1.0",
+        "not sys.float_info.min <= delta <= 1.0",
+        "a delta that protects nobody",
+        f"{TESTS}::test_bad_delta",
+    ),
+    sums(
+        "sums-below-spent-delta",
+        "if exact(epsilon) >= used_epsilon and exact(delta) >= used_delta",
+        "if exact(epsilon) >= used_epsilon or exact(delta) >= used_delta",
+        "a budget below what is spent",
+        f"{TESTS}::test_budget_never_below_spent_and_history_stays",
+    ),
+    # The file
+    file("file-row-altered", "chain_digest(table, row) != digest", "not digest", "a spend is lowered unseen", TAMPERED),
+    file("file-row-renumbered", "if row[0] != count or ", "if ", "rows change places", TAMPERED),
+    file(
+        "file-chain-broken",
+        "row[-1] != previous or ",
+        "",
+        "a row is replaced by one with a digest of its own",
+        f"{GUARDS}::test_a_row_that_is_replaced_with_a_digest_of_its_own_is_found",
+    ),
+    file(
+        "file-rows-missing",
+        "if (highest[0] if highest else 0) != count",
+        "if count < 0",
+        "the last spend goes",
+        TAMPERED,
+    ),
+    file(
+        "file-void-answered",
+        "WHERE state = 'void' LIMIT 1",
+        "WHERE state = 'none' LIMIT 1",
+        "answered, unpaid",
+        TAMPERED,
+    ),
+    file(
+        "file-guards",
+        "if _shape(model) != _shape(reader)",
+        "if not _shape(reader)",
+        "the guards are gone",
+        f"{TESTS}::test_missing_guards_are_detected",
+    ),
+    file(
+        "file-other-program",
+        "if application != APPLICATION_ID",
+        "if not APPLICATION_ID",
+        "another program's file",
+        f"{TESTS}::test_other_programs_and_newer_formats_are_refused",
+    ),
+    file(
+        "file-newer-format",
+        "if version != FORMAT_VERSION",
+        "if version < FORMAT_VERSION",
+        "a format that is not known",
+        f"{TESTS}::test_other_programs_and_newer_formats_are_refused",
+    ),
+    file(
+        "file-journal-of-a-lost-ledger",
+        "if leftovers and not path.exists()",
+        "if leftovers and path.exists()",
+        "a lost ledger is replaced by an empty one",
+        f"{TESTS}::test_a_lost_ledger_is_not_replaced_while_its_journal_is_there",
+    ),
+    file(
+        "file-forked",
+        "if os.getpid() != self._owner",
+        "if not self._owner",
+        "a connection shared by two processes",
+        f"{TESTS}::test_a_forked_process_is_refused",
+    ),
+    file(
+        "file-half-of-a-transaction",
+        'self.connection.execute("ROLLBACK")',
+        'self.connection.execute("COMMIT")',
+        "half of a step stays",
+        f"{GUARDS}::test_a_step_that_fails_leaves_nothing",
+    ),
+    file("file-readable", "path.chmod(0o600)", "path.chmod(0o644)", "others read answers", TESTS),
+    schema("schema-chain", "json.dumps([table, *row])", "json.dumps(row[1:])", "a number is not covered", TESTS),
+    schema(
+        "schema-answered-void",
+        "WHEN NEW.state IS 'void' AND EXISTS",
+        "WHEN NEW.state IS 'none' AND EXISTS",
+        "the file lets an answered booking go",
+        f"{TESTS}::test_triggers_refuse",
+    ),
+    schema(
+        "schema-budget-deleted",
+        "CREATE TRIGGER budgets_stay BEFORE DELETE ON budgets\nBEGIN SELECT RAISE(ABORT",
+        "CREATE TRIGGER budgets_stay BEFORE DELETE ON budgets\nBEGIN SELECT RAISE(IGNORE); SELECT RAISE(ABORT",
+        "the file lets a budget go without a word",
+        f"{TESTS}::test_triggers_refuse",
+    ),
+    schema(
+        "schema-second-answer",
+        "WHEN (SELECT state FROM bookings WHERE grant_id = NEW.grant_id) IS NOT 'open'\n  OR EXISTS (SELECT 1 FROM answers",
+        "WHEN (SELECT state FROM bookings WHERE grant_id = NEW.grant_id) IS NOT 'open'\n  AND EXISTS (SELECT 1 FROM answers",
+        "the file lets an answer be replaced",
+        f"{TESTS}::test_triggers_refuse",
+    ),
+)
