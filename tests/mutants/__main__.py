@@ -78,20 +78,13 @@ def _tried(chosen: list[Mutation], folder: Path, workers: int) -> list[Outcome] 
         return outcome
 
     with ThreadPoolExecutor(workers) as pool:
-        # A test that fails anyway would kill every mutant; all of them have to pass first. This also compiles the code.
         tests = sorted({test for mutation in chosen for test in mutation.tests})
-        whole = [tests[place::workers] for place in range(workers)]
-        for code, said in pool.map(lambda pair: _unchanged(*pair), zip(list(trees.queue), whole, strict=True)):
+        whole = [tuple(tests[place::workers]) for place in range(workers)]
+        for code, said in pool.map(Tree.unchanged, list(trees.queue), whole):
             if code:
                 print(f"The tests do not pass without a mutation: {said}", file=sys.stderr)
                 return None
         return list(pool.map(on_some_tree, chosen))
-
-
-def _unchanged(tree: Tree, tests: list[str]) -> tuple[int, str]:
-    if not tree.uses_its_own_code():
-        return 1, "they import limbeck from somewhere else"
-    return tree.run(tuple(tests), keep_bytecode=True) if tests else (0, "")
 
 
 def _write(

@@ -78,13 +78,17 @@ RELEASE: tuple[Mutation, ...] = (
         f"{WORDS}::test_the_word_private_is_for_a_finite_epsilon_only",
     ),
     certificate(
-        "certificate-drawn", "if not drawn <= paid.get(label, 0)", "if not drawn <= paid.get(label, drawn)", "", LIES
+        "certificate-drawn",
+        "if not drawn <= paid.get(label, 0)",
+        "if not drawn <= paid.get(label, drawn)",
+        "answers of a query that was never paid for",
+        LIES,
     ),
     certificate(
         "certificate-drawn-one-more",
         "if not drawn <= paid.get(label, 0)",
         "if not drawn - 1 <= paid.get(label, -1)",
-        "",
+        "one answer more than was paid for",
         LIES,
     ),
     certificate(
@@ -94,8 +98,16 @@ RELEASE: tuple[Mutation, ...] = (
         "delta above 1/N",
         f"{WORDS}::test_a_delta_above_one_in_n_is_found_although_epsilon_follows_from_it",
     ),
-    certificate("certificate-file-changed", "if file_hash(release / name) != stated", "if not stated", "", FILES),
-    certificate("certificate-file-missing", "if name not in present", "if not name", "", FILES),
+    certificate(
+        "certificate-file-changed",
+        "if file_hash(release / name) != stated",
+        "if not stated",
+        "a file is not what was signed",
+        FILES,
+    ),
+    certificate(
+        "certificate-file-missing", "if name not in present", "if not name", "a file that was signed is gone", FILES
+    ),
     certificate(
         "certificate-file-added",
         "_refuse_foreign(release, sorted(present - set(files)))",
@@ -167,11 +179,23 @@ RELEASE: tuple[Mutation, ...] = (
         "editions-first-mark",
         "_EDITION_IN_PAGE.findall(content)",
         "_EDITION_IN_PAGE.findall(content)[:1]",
-        "",
+        "a second mark is not seen",
         EDITIONS,
     ),
-    editions("editions-json", 'values.get("edition") == OWNER', 'values.get("owner") == OWNER', "", EDITIONS),
-    editions("editions-not-refused", "if is_owner_copy(path.read_bytes())", "if not path.read_bytes", "", EDITIONS),
+    editions(
+        "editions-json",
+        'values.get("edition") == OWNER',
+        'values.get("owner") == OWNER',
+        "the owner's scores pass",
+        EDITIONS,
+    ),
+    editions(
+        "editions-not-refused",
+        "if is_owner_copy(path.read_bytes())",
+        "if not path.read_bytes",
+        "the owner's copies pass",
+        EDITIONS,
+    ),
     # Releases
     release(
         "release-owners-copy",

@@ -124,7 +124,11 @@ TEACHERS: tuple[Mutation, ...] = (
     ),
     desk("desk-out-of-turn", "if index != self.clock", "if index < self.clock", "ticks are skipped", TEACHERS_TESTS),
     desk(
-        "desk-other-teachers", "if question.identity() != self._identity", "if not self._identity", "", TEACHERS_TESTS
+        "desk-other-teachers",
+        "if question.identity() != self._identity",
+        "if not self._identity",
+        "teachers change on the way",
+        TEACHERS_TESTS,
     ),
     desk(
         "desk-other-number",
@@ -302,7 +306,13 @@ TEACHERS: tuple[Mutation, ...] = (
         "the teachers of another run",
         SEAL,
     ),
-    store("store-other-configuration", 'if header["identity"] != json', 'if header["identity"] is json', "", STORE),
+    store(
+        "store-other-configuration",
+        'if header["identity"] != json',
+        'if header["identity"] is json',
+        "weights of other teachers",
+        STORE,
+    ),
     store("store-seeded-seal", "os.urandom(SEALING_KEY) + secret", "secret + secret", "a seed opens the seal", SEAL),
     store("store-key-length", "if len(keys) != SEALING_KEY + KEY_BYTES", "if not keys", "half a key", SEAL),
     folder(
