@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests" / "mutants"))
 
 from listed import MUTATIONS  # noqa: E402
-from mutation import BROKEN, EXPLAINED, KILLED, PACKAGE, SURVIVED, Faults, Mutation, Tree  # noqa: E402
+from mutation import BROKEN, EXPLAINED, KILLED, PACKAGE, PROCESSES, SURVIVED, Faults, Mutation, Tree  # noqa: E402
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -53,6 +53,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def test_outcomes(small: Path, tmp_path: Path) -> None:
+    PROCESSES.set_forkserver_preload(["pytest"])  # more is not needed here
     (tmp_path / "copy").mkdir()
     tree = Tree(tmp_path / "copy", small)
     before = (tree.folder / PACKAGE / "double.py").read_text()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import queue
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def main() -> int:
         print(f"There is no mutation {options.only}.", file=sys.stderr)
         return 2
     began = time.monotonic()
+    os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         outcomes = _tried(chosen, Path(folder), options.workers)
     if outcomes is None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import shutil
-import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+from multiprocessing.reduction import DupFd
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
 COPIED = ("src", "tests", "pyproject.toml")
@@ -19,6 +22,13 @@ SECONDS_FOR_ALL = 1800.0
 
 KILLED, SURVIVED, EXPLAINED, BROKEN = "killed", "survived", "explained", "broken"
 FAILED = 1  # what pytest ends with if a test failed; 2 to 5 mean that the tests did not run
+
+# Every run is a process of its own, forked from one that has the large libraries and nothing of Limbeck: they take longer to
+# import than most tests to run.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["torch", "scipy.stats", "dp_accounting.pld", "dp_accounting.rdp", "hypothesis", "pytest"]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +66,29 @@ class Outcome:
     said: str  # the test that failed, or what went wrong
 
 
+def _pytest(folder: Path, tests: tuple[str, ...], keep_bytecode: bool, said: Any) -> None:
+    """In a process of its own."""
+    handle = said.detach()
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    os.chdir(folder)
+    code = str(folder / "src")
+    sys.path[:] = [code, str(folder), *(path for path in sys.path if path != str(Path(__file__).parent))]
+    sys.argv = ["pytest"]
+    # For the processes that tests start.
+    os.environ["PYTHONPATH"] = os.pathsep.join([code, str(folder)])
+    if not keep_bytecode:  # a mutant's must not outlive it
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    import pytest
+
+    import limbeck
+
+    assert limbeck.__file__ is not None and limbeck.__file__.startswith(code), "limbeck comes from somewhere else"
+    options = ["-x", "-q", "-rf", "--no-header", "-p", "no:cacheprovider"]
+    sys.exit(pytest.main([*options, *(f"tests/{test}" for test in tests)]))
+
+
 class Tree:
     """A copy of what the tests need, in which one mutation at a time is made."""
 
@@ -69,42 +102,24 @@ class Tree:
 
     def unchanged(self, tests: tuple[str, ...]) -> tuple[int, str]:
         """A test that fails anyway would kill every mutant. This also leaves the bytecode of the whole code behind."""
-        if not self.uses_its_own_code():
-            return FAILED, "they import limbeck from somewhere else"
         return self.run(tests, SECONDS_FOR_ALL, keep_bytecode=True) if tests else (0, "")
 
     def run(self, tests: tuple[str, ...], seconds: float, *, keep_bytecode: bool = False) -> tuple[int, str]:
         """Pytest's code, and the first test that failed or the last line of what it said."""
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(self.folder / "src"), str(self.folder)]),
-            "OMP_NUM_THREADS": "1",
-        }
-        if not keep_bytecode:  # a mutant's must not outlive it
-            environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        paths = [f"tests/{test}" for test in tests]
-        options = ["-x", "-q", "-rf", "--no-header", "-p", "no:cacheprovider"]
-        ended = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *paths],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-        )
-        failed = re.search(r"^FAILED (\S+)", ended.stdout, re.MULTILINE)
-        lines = (ended.stdout + ended.stderr).strip().splitlines()
-        return ended.returncode, failed.group(1) if failed else lines[-1] if lines else ""
-
-    def uses_its_own_code(self) -> bool:
-        """Whether a test in here imports the copy and not an installed package."""
-        ended = subprocess.run(
-            [sys.executable, "-c", "import limbeck; print(limbeck.__file__)"],
-            env={**os.environ, "PYTHONPATH": str(self.folder / "src")},
-            capture_output=True,
-            text=True,
-        )
-        return Path(ended.stdout.strip()).is_relative_to(self.folder)
+        with tempfile.TemporaryFile("w+") as said:
+            process = PROCESSES.Process(target=_pytest, args=(self.folder, tests, keep_bytecode, DupFd(said.fileno())))
+            process.start()
+            process.join(seconds)
+            if process.is_alive():
+                process.kill()
+                process.join()
+                raise TimeoutError(f"its tests took longer than {seconds:g} seconds")
+            said.seek(0)
+            text = said.read()
+        failed = re.search(r"^FAILED (.+?)(?: - |$)", text, re.MULTILINE)
+        lines = text.strip().splitlines()
+        assert process.exitcode is not None
+        return process.exitcode, failed.group(1) if failed else lines[-1] if lines else ""
 
     def tried(self, mutation: Mutation) -> Outcome:
         began, path = time.monotonic(), self.folder / PACKAGE / mutation.file
@@ -121,8 +136,8 @@ class Tree:
         try:
             path.write_text(changed)
             code, said = self.run(mutation.tests, SECONDS)
-        except subprocess.TimeoutExpired:
-            return outcome(BROKEN, f"its tests took longer than {SECONDS:g} seconds")
+        except TimeoutError as error:
+            return outcome(BROKEN, str(error))
         finally:
             path.write_text(text)
             os.utime(path, times)  # so that the bytecode of the whole file is good again

@@ -74,7 +74,7 @@ TEACHERS: tuple[Mutation, ...] = (
         PARTS,
     ),
     desk(
-        "desk-half-of-the-teachers",
+        "desk-a-teacher-is-never-drawn",
         "% np.uint64(query.teachers)",
         "% np.uint64(max(query.teachers - 1, 1))",
         "teachers are drawn more often than priced",
