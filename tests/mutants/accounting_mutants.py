@@ -106,15 +106,30 @@ ACCOUNTING: tuple[Mutation, ...] = (
         "schema.require_confirmed()",
         "schema.name.strip()",
         "a guessed schema is public",
-        f"{RULES}::test_rule_06_an_unconfirmed_schema_is_refused_before_anything_is_read_or_booked",
+        f"{EVENTS}::test_a_plan_never_costs_more_than_was_asked_for",
     ),
     # Accountants
     accounting(
         "accounting-rounded-down",
+        "scaled: float = math.ceil(value * 10.0**DECIMALS) / 10.0**DECIMALS\n    return scaled if scaled >= value else scaled",
+        "scaled: float = math.floor(value * 10.0**DECIMALS) / 10.0**DECIMALS\n    return scaled if scaled <= value else scaled",
+        "less is printed than was computed",
+        f"{PRICES}::test_rounding_is_upwards_and_by_less_than_a_millionth",
+    ),
+    accounting(
+        "accounting-rounding-not-checked",
+        "return scaled if scaled >= value else scaled + 10.0**-DECIMALS",
+        "return scaled",
+        "a product that is rounded down before it is rounded up",
+        f"{EVENTS}::test_what_is_rounded_up_is_never_below",
+    ),
+    accounting(
+        "accounting-floor",
         "math.ceil(value * 10.0",
         "math.floor(value * 10.0",
         "less is printed than was computed",
         f"{PRICES}::test_rounding_is_upwards_and_by_less_than_a_millionth",
+        explained="The next line adds one unit wherever the result lies below the value: it holds by itself.",
     ),
     accounting(
         "accounting-one-gaussian",
@@ -178,7 +193,7 @@ ACCOUNTING: tuple[Mutation, ...] = (
         "while _round_up(cost(ticks / 1e4)) > epsilon",
         "while _round_up(cost(ticks / 1e4)) > epsilon * 1.002",
         "noise for more than epsilon",
-        f"{PRICES}::test_calibrated_noise_is_tight_without_sampling",
+        f"{EVENTS}::test_calibrated_noise_is_raised_until_the_price_holds",
     ),
     accounting(
         "accounting-little-noise",
@@ -192,7 +207,7 @@ ACCOUNTING: tuple[Mutation, ...] = (
         'raise BadInput(f"No accountant is proved for the event {type(event).__name__}.")',
         "return ()",
         "what is not known is free",
-        f"{PRICES}::test_nothing_has_no_price_and_an_unknown_event_is_refused",
+        f"{EVENTS}::test_an_unknown_event_is_refused_among_known_ones_too",
     ),
     # Renyi curves
     renyi("renyi-factor-two", "bound = math.log(2) + ", "bound = ", "a factor of the theorem is lost", RENYI),

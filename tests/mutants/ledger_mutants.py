@@ -218,7 +218,13 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     # The file
     file("file-row-altered", "chain_digest(table, row) != digest", "not digest", "a spend is lowered unseen", TAMPERED),
-    file("file-row-renumbered", "if row[0] != count or ", "if ", "rows change places", TAMPERED),
+    file(
+        "file-row-renumbered",
+        "if row[0] != count or ",
+        "if ",
+        "rows change places",
+        f"{GUARDS}::test_a_row_that_is_replaced_with_a_digest_of_its_own_is_found",
+    ),
     file(
         "file-chain-broken",
         "row[-1] != previous or ",
@@ -281,6 +287,13 @@ LEDGER: tuple[Mutation, ...] = (
         'self.connection.execute("COMMIT")',
         "half of a step stays",
         f"{GUARDS}::test_a_step_that_fails_leaves_nothing",
+    ),
+    file(
+        "file-read-and-write",
+        'connection = _connect(path, "ro", patience)',
+        'connection = _connect(path, "rw", patience)',
+        "a reader can write",
+        "vault/test_ledger_reading.py::test_nothing_can_be_written_through_it",
     ),
     file("file-readable", "path.chmod(0o600)", "path.chmod(0o644)", "others read answers", TESTS),
     schema("schema-chain", "json.dumps([table, *row])", "json.dumps(row[1:])", "a number is not covered", TESTS),

@@ -134,7 +134,14 @@ RELEASE: tuple[Mutation, ...] = (
         "if present != [content] or ",
         "if ",
         "a model is taken for a set",
-        "test_model.py",
+        f"{WORDS}::test_a_set_that_calls_itself_a_model_is_found",
+    ),
+    certificate(
+        "certificate-records",
+        ' or (certificate["records"] > 0) != (content == SET)',
+        "",
+        "a set without records, a model with some",
+        f"{WORDS}::test_a_set_that_calls_itself_a_model_is_found",
     ),
     certificate(
         "certificate-half-a-generator",

@@ -7,6 +7,7 @@ from mutation import Faults, Mutation
 noise, sampling, local = Faults("vault/noise.py"), Faults("vault/sampling.py"), Faults("vault/local.py")
 maps, gradients, residuals = Faults("vault/maps.py"), Faults("vault/gradients.py"), Faults("vault/residuals.py")
 top, encoding = Faults("vault/top_gradient.py"), Faults("data/encoding.py")
+api, schema, base = Faults("vault/api.py"), Faults("schema.py"), Faults("methods/base.py")
 
 NUMBERS = "privacy/test_vault_noise.py"
 SCALE = f"{NUMBERS}::test_a_sum_has_just_the_noise_that_was_paid_for"
@@ -220,6 +221,28 @@ VAULT: tuple[Mutation, ...] = (
         "values that are no number",
         f"{RULES}::test_rule_08_a_strange_record_is_clamped_and_moves_the_sum_by_at_most_the_clip",
     ),
+    # Public values
+    api(
+        "api-answers-change",
+        "self.values.setflags(write=False)",
+        "self.values.setflags(write=True)",
+        "an answer is changed where it is stored",
+        f"{RULES}::test_rule_04_answers_are_immutable",
+    ),
+    schema(
+        "schema-adjacency",
+        "if self.adjacency != ADD_REMOVE or self.unit != UNIT_RECORD",
+        "if self.adjacency != ADD_REMOVE and self.unit != UNIT_RECORD",
+        "another adjacency is taken for this one",
+        f"{RULES}::test_rule_10_no_other_adjacency_is_taken_for_this_one",
+    ),
+    base(
+        "base-sizes-not-bought",
+        "if schema.class_sizes is not None:\n        return ()",
+        "if schema.records:\n        return ()",
+        "class sizes are read off the records",
+        f"{RULES}::test_rule_06_class_sizes_that_are_not_public_are_bought",
+    ),
     # Clipped sums
     maps("maps-safe", "SAFE = 1 - 1e-6", "SAFE = 1 + 1e-3", "rows pass the clip", BOUND),
     maps("maps-loose-sum", "else clip_rows(rows, clip)", "else clip_rows(rows, clip * 1.01)", "a looser clip", BOUND),
@@ -263,6 +286,13 @@ VAULT: tuple[Mutation, ...] = (
     gradients(
         "gradients-no-number", "if not squares.isfinite().all()", "if squares.isnan().all()", "NaN spoils", ENGINE
     ),
+    gradients(
+        "gradients-ghost-norm", "* flow.square().sum((1, 2))", "* flow.square().amax((1, 2))", "too short", ENGINE
+    ),
+    gradients(
+        "gradients-ghost-norms", ".sum((1, 2)).clamp_min(0)", ".sum((1, 2)).clamp_min(0) / 2", "too short", ENGINE
+    ),
+    gradients("gradients-held-norm", "runs.double().square()", "runs.double()", "norms are none", BOUND),
     gradients("gradients-groups", "module.groups != 1", "module.groups < 1", "a rule that does not hold", ENGINE),
     gradients(
         "gradients-batch-norm",

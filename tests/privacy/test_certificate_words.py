@@ -108,6 +108,19 @@ def test_a_certificate_prices_the_queries_itself(
     assert found["epsilon"] == found["accounting"]["epsilon"] == plan.price.epsilon != stated_epsilon
 
 
+def test_a_set_that_calls_itself_a_model_is_found(release: Path, owner: Ed25519PrivateKey) -> None:
+    """Its records counted as none, so that only its files tell."""
+    resign(release, owner, lambda values: values.update(content="model", records=0))
+    with pytest.raises(NotAuthentic, match="says that the release is a model"):
+        verify(release)
+    resign(release, owner, lambda values: values.update(content="set", records=0))
+    with pytest.raises(NotAuthentic, match="says that the release is a set"):
+        verify(release)
+    resign(release, owner, lambda values: values.update(content="table", records=20))
+    with pytest.raises(NotAuthentic, match="does not know"):
+        verify(release)
+
+
 def test_what_was_drawn_is_stated(source: MemorySource, tmp_path: Path) -> None:
     """And counted by the ledger, not by the plan."""
     values = stated(release_of(source, tmp_path))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from dp_accounting import (
     ComposedDpEvent,
     GaussianDpEvent,
+    LaplaceDpEvent,
     NonPrivateDpEvent,
+    PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
 )
 from tiny import DELTA
 
 from limbeck import renyi
-from limbeck.accounting import price, price_event
+from limbeck.accounting import _polish, _round_up, price, price_event
 from limbeck.errors import BadInput, BudgetRefused
 from limbeck.plan import draw_up
 from limbeck.queries import ClippedSum, TeacherGradient, TeacherVote
@@ -68,6 +71,27 @@ def test_repetitions_of_repetitions_multiply() -> None:
     assert price_event(ComposedDpEvent([nested]), DELTA) == price_event(nested, DELTA)
 
 
+def test_an_unknown_event_is_refused_among_known_ones_too() -> None:
+    for event in (LaplaceDpEvent(1.0), PoissonSampledDpEvent(0.1, LaplaceDpEvent(1.0))):
+        for events in ([event], [GaussianDpEvent(30.0), event], [SelfComposedDpEvent(event, 3), GaussianDpEvent(30.0)]):
+            with pytest.raises(BadInput, match="No accountant is proved"):
+                price_event(ComposedDpEvent(events), DELTA)
+
+
+def test_calibrated_noise_is_raised_until_the_price_holds() -> None:
+    """Where secants end a hair too low: a price that falls in steps, of which the last one is near."""
+    found = _polish(lambda s: 1.00005 if s < 1.0007 else 0.9, 1.0005, 1.0)
+    assert found == 1.0007
+
+
+@pytest.mark.parametrize("value", [0.021167, 0.1, 1.0, 9.9926, 12.72797, 72.515639])
+def test_what_is_rounded_up_is_never_below(value: float) -> None:
+    """Also where the product with a million rounds to a whole number that the value lies above."""
+    for _ in range(20):
+        assert value <= _round_up(value) <= value + 2e-6
+        value = math.nextafter(value, math.inf)
+
+
 @pytest.mark.parametrize("change", ["count", "noise_multiplier", "rate", "draws", "teachers"])
 @pytest.mark.parametrize("query", [sums(), vote(), gradient()], ids=lambda query: query.label)
 def test_whatever_makes_a_query_worse_makes_it_dearer(query: Any, change: str) -> None:
@@ -91,12 +115,12 @@ def test_every_query_counts_wherever_it_stands() -> None:
 
 
 def test_a_plan_never_costs_more_than_was_asked_for(schema: Schema) -> None:
-    """Neither with noise that was chosen for it, nor with noise that the user fixed; and delta is below 1/N."""
+    """Neither with noise that was chosen nor with noise that the user fixed; delta is below 1/N, and nothing is guessed."""
 
-    def drawn_up(epsilon: float | None, delta: float = DELTA, sigma: float | None = None) -> Any:
+    def drawn_up(epsilon: float | None, delta: float = DELTA, sigma: float | None = None, of: Schema = schema) -> Any:
         at = lambda s: (sums(noise_multiplier=s),)  # noqa: E731
         return draw_up(
-            schema=schema, method="m", settings={}, queries_at=at, epsilon=epsilon, delta=delta, noise_multiplier=sigma
+            schema=of, method="m", settings={}, queries_at=at, epsilon=epsilon, delta=delta, noise_multiplier=sigma
         )
 
     free = drawn_up(None, sigma=5.0).price.epsilon
@@ -108,3 +132,6 @@ def test_a_plan_never_costs_more_than_was_asked_for(schema: Schema) -> None:
     for delta in (1 / 120, 0.02):
         with pytest.raises(BadInput, match="whole records"):
             drawn_up(1.0, delta)
+    guessed = replace(schema, unconfirmed=("high",))
+    with pytest.raises(BadInput, match="high"):
+        drawn_up(1.0, of=guessed)

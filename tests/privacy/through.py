@@ -47,13 +47,17 @@ def answers(
 
 
 def noise_of(source: MemorySource, folder: Path, asked: Any, *queries: Query, seed: int = 0) -> dict[str, list[Array]]:
-    """The noise of every answer in units of what was paid for: two vaults of one seed differ by nothing else."""
+    """The noise of every answer in units of what was paid for: two vaults of one seed differ by nothing else.
+
+    The unit is computed here, and not by the query, which might be wrong about it.
+    """
     silent = [replace(query, noise_multiplier=0.0) for query in queries]
     noised = answers(source, folder / "noised", asked, *queries, seed=seed)
     plain = answers(source, folder / "plain", asked, *silent, seed=seed)
     return {
         query.label: [
-            (one - other) / query.noise_std for one, other in zip(noised[query.label], plain[query.label], strict=True)
+            (one - other) / (query.noise_multiplier * query.clip)
+            for one, other in zip(noised[query.label], plain[query.label], strict=True)
         ]
         for query in queries
     }
