@@ -1,4 +1,4 @@
-"""The eleven rules that make the known mistakes of this field impossible, each with the tests that hold it."""
+"""The twelve rules that make the known mistakes of this field impossible, each with the tests that hold it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from limbeck.nets import NetSpec
 from limbeck.queries import ClippedSum
 from limbeck.report.page import report_page
 from limbeck.schema import ADD_REMOVE, Schema
-from limbeck.vault import maps
+from limbeck.vault import blocks, maps
 from limbeck.vault.api import Grant, Identity, Map, OneHot, RandomFeatures
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
@@ -542,3 +542,27 @@ def test_rule_11_a_release_is_made_of_answers_only(
 
 def test_rule_05_randomness_is_secure_unless_a_seed_is_given(source: MemorySource, ledger: Ledger) -> None:
     assert LocalVault(source, ledger).randomness == Randomness(None)
+
+
+# Rule 12: a row is the same bits whatever stands beside it.
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_rule_12_the_vault_passes_records_in_blocks_that_were_tried(
+    steady: bool, make_vault: MakeVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    class Watched(Identity):
+        def rows(self, x: Tensor, y: Tensor) -> Tensor:
+            seen.append(len(x))
+            return super().rows(x, y)
+
+    monkeypatch.setitem(maps.MAPS, "identity", Watched)
+    monkeypatch.setattr(blocks, "is_steady", lambda *_: steady)
+    vault = make_vault()
+    grant = vault.grant(plan_of(ClippedSum(label="sum", map="identity", clip=1.0, noise_multiplier=3.0, count=2)))
+    vault.ask(grant, "sum", 0, Watched())
+    seen.clear()
+    vault.ask(grant, "sum", 1, Watched())
+    assert set(seen) == ({blocks.MOST} if steady else {1})

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from limbeck.errors import BadInput
 from limbeck.nets.build import build
-from limbeck.nets.convnet import Block
+from limbeck.nets.convnet import Block, plan_blocks
 from limbeck.nets.fused import fused_backward, fused_forward, worth_fusing
 from limbeck.nets.hardware import channels_last, has_fast_bfloat16
 from limbeck.nets.input_gradient import input_gradient
@@ -87,6 +87,18 @@ class FrozenEmbedding:
     def _plain(self, x: Tensor) -> Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             return self._network.embed(x).to(x.dtype)
+
+
+def records_at_once(spec: NetSpec, shape: Shape) -> int:
+    """How many records pass together: as many as keep their largest map in the cache. Other networks have small maps."""
+    if spec.kind != "convnet":
+        return CHUNK_NUMBERS
+    (high, wide), largest = shape[1:], 1
+    for plan in plan_blocks(shape, spec.width, spec.depth):
+        grow = 2 * plan.padding - 2
+        largest = max(largest, plan.channels_out * (high + grow) * (wide + grow))
+        high, wide = plan.side_out
+    return max(1, CHUNK_NUMBERS // largest)
 
 
 class _Layer:

@@ -10,10 +10,14 @@ what left it. A record's gradient at that layer is a product of the two. Its nor
             convolutions of deep networks)
 
 Clipping is over all weights of a record together; with `per_layer` each weight tensor has an equal share of the bound.
+
+The passes are in single precision, in blocks of one shape (`limbeck.vault.blocks`); norms and sums are in double precision. In
+single precision a sum over thousands of records would differ by a thousandth of the clip with who stands in which block.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,10 +29,11 @@ from torch import Tensor, nn
 from limbeck.errors import BadInput
 from limbeck.nets import Network
 from limbeck.nets.passes import ConvNetPasses, Weights, weight_gradients
+from limbeck.vault.blocks import block_size, blocks
 
-# Float32 products and sums are off by a few parts in a million; clipping to a hair less keeps the bound a true one.
+# Factors are rounded; clipping to a hair less keeps the bound a true one.
 SAFE = 1 - 4e-6
-NUMBERS_AT_ONCE = 2_500_000  # of held gradients and of the largest map, so that both stay in the cache
+NUMBERS_AT_ONCE = 1_000_000  # of held gradients and of the largest map, so that both stay in the cache
 
 
 class Part(Protocol):
@@ -39,11 +44,15 @@ class Part(Protocol):
         ...
 
     def weighted(self, factors: Tensor) -> Tensor:
-        """Sum of factor * gradient, as many numbers as the weight has and in its order."""
+        """Sum of factor * gradient, as many numbers as the weight has and in its order, in double precision."""
         ...
 
     def each(self) -> Tensor:
         """(records, numbers): every gradient by itself."""
+        ...
+
+    def only(self, kept: Tensor) -> Part:
+        """Zeros in place of the records that are not kept."""
         ...
 
 
@@ -52,16 +61,23 @@ class Held:
     rows: Tensor  # (records, ..., numbers)
 
     def squares(self) -> Tensor:
-        # Short runs in float32, their sum in double: long float32 sums drift.
-        runs: Tensor = torch.linalg.vector_norm(self.rows, dim=-1)
-        return runs.double().square().reshape(len(runs), math.prod(runs.shape[1:])).sum(1)
+        norms: Tensor = torch.linalg.vector_norm(self.each(), dim=1, dtype=torch.float64)
+        return norms.square()
 
     def weighted(self, factors: Tensor) -> Tensor:
-        total: Tensor = factors.to(self.rows.dtype) @ self.each()
+        factors, rows = _weighed(factors, self.each())
+        total: Tensor = factors @ rows.double()
         return total
 
-    def each(self) -> Tensor:
+    @functools.cached_property
+    def _flat(self) -> Tensor:
         return self.rows.reshape(len(self.rows), math.prod(self.rows.shape[1:]))
+
+    def each(self) -> Tensor:
+        return self._flat
+
+    def only(self, kept: Tensor) -> Part:
+        return Held(_only(self.rows, kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +93,26 @@ class Ghost:
         return ((entered @ entered.mT) * (flow @ flow.mT)).sum((1, 2)).clamp_min(0)
 
     def weighted(self, factors: Tensor) -> Tensor:
-        scaled = (self.flow * factors[:, None, None].to(self.flow.dtype)).flatten(0, 1)
-        return (scaled.T @ self.entered.flatten(0, 1)).flatten()
+        factors, flow, entered = _weighed(factors, self.flow, self.entered)
+        scaled = (flow.double() * factors[:, None, None]).flatten(0, 1)
+        return (scaled.T @ entered.flatten(0, 1).double()).flatten()
 
     def each(self) -> Tensor:
         return Held(torch.bmm(self.flow.mT, self.entered)).each()
+
+    def only(self, kept: Tensor) -> Part:
+        return Ghost(_only(self.entered, kept), _only(self.flow, kept))
+
+
+def _weighed(factors: Tensor, *tensors: Tensor) -> list[Tensor]:
+    """All of them for the records that count at all: most of a block belongs to one class."""
+    counts = factors != 0
+    return [factors.double(), *tensors] if counts.all() else [factors.double()[counts], *(t[counts] for t in tensors)]
+
+
+def _only(tensor: Tensor, kept: Tensor) -> Tensor:
+    # A factor of 0 would not do: 0 times infinity is no number, and would spoil the whole sum.
+    return torch.where(kept.view(-1, *[1] * (tensor.dim() - 1)), tensor, 0.0)
 
 
 def product(entered: Tensor, flow: Tensor) -> Part:
@@ -104,46 +135,63 @@ class ClippedGradients:
         self._passes = ConvNetPasses(network, shape, device) if ConvNetPasses.fit(network) else None
         if self._passes is None:
             self._network.load_state_dict(self._weights)
-        self._at_once = _records_at_once(network, shape)
+        self._block = self.block_of(network, shape)
+
+    @staticmethod
+    def block_of(network: Network, shape: tuple[int, ...]) -> int:
+        """How many records had better pass at a time: by public sizes only."""
+        return block_size(_records_at_once(network, shape))
 
     def clipped_sum(self, x: Tensor, y: Tensor, clip: float, per_layer: bool = False) -> Tensor:
-        """(numbers,) in double precision, in the order of the weights.
+        """(numbers,) in double precision, in the order of the weights. Guarantee: that of `add_clipped`."""
+        total = self.zeros(1)
+        for real, (part, labels, row) in blocks(self._block, x, y, torch.zeros_like(y)):
+            self.add_clipped(total, part, labels, row, real, clip, per_layer)
+        return total[0]
 
-        Guarantee: adding or removing one record moves the result by at most `clip` in L2 norm. A record whose gradient is
+    def zeros(self, count: int) -> Tensor:
+        """The sums over no record: (count, numbers)."""
+        first = next(iter(self._weights.values()))
+        numbers = sum(value.numel() for value in self._weights.values())
+        return torch.zeros(count, numbers, dtype=torch.float64, device=first.device)
+
+    def add_clipped(
+        self, total: Tensor, x: Tensor, y: Tensor, row: Tensor, real: int, clip: float, per_layer: bool = False
+    ) -> None:
+        """Add the first `real` records of a block to the rows of `total` that `row` names.
+
+        Guarantee: adding or removing one record moves `total` by at most `clip` in L2 norm. A record whose gradient is
         not finite adds nothing.
         """
-        sizes = [value.numel() for value in self._weights.values()]
-        total = torch.zeros(sum(sizes), dtype=torch.float64, device=x.device)
-        for start in range(0, len(x), self._at_once):
-            sums = self._clipped(x[start : start + self._at_once], y[start : start + self._at_once], clip, per_layer)
-            total += torch.cat([sums[name].double() for name in self._weights])
-        return total
-
-    def rows(self, x: Tensor, y: Tensor) -> Tensor:
-        """(records, numbers): the gradient of every record, for maps that need each one by itself."""
-        rows = []
-        # At least one pass, so that no record at all gives no row of the right length.
-        for start in range(0, max(len(x), 1), self._at_once):
-            parts = self.parts(x[start : start + self._at_once], y[start : start + self._at_once])
-            rows.append(torch.cat([parts[name].each() for name in self._weights], dim=1))
-        return torch.cat(rows)
-
-    def parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
-        return self._convnet_parts(x, y) if self._passes is not None else self._hooked_parts(x, y)
-
-    def _clipped(self, x: Tensor, y: Tensor, clip: float, per_layer: bool) -> dict[str, Tensor]:
         parts = self.parts(x, y)
         squares = _squares(parts)
-        if not squares.isfinite().all():
-            # A factor of 0 would not do: 0 times infinity is no number, and would spoil the whole sum.
-            finite = squares.isfinite().all(0)
-            parts = self.parts(x[finite], y[finite])
-            squares = _squares(parts)
+        finite = squares.isfinite().all(0)
+        if not finite.all():
+            parts, squares = {name: part.only(finite) for name, part in parts.items()}, _only(squares.T, finite).T
         if per_layer:
             factors = _factors(squares, clip / math.sqrt(len(parts)))
         else:
             factors = _factors(squares.sum(0), clip).expand(len(parts), -1)
-        return {name: part.weighted(factor) for (name, part), factor in zip(parts.items(), factors, strict=True)}
+        counted = torch.arange(len(x), device=x.device) < real
+        for index in sorted(set(row[:real].tolist())):
+            mine = (counted & (row == index)).double()
+            sums = {
+                name: part.weighted(factor * mine) for (name, part), factor in zip(parts.items(), factors, strict=True)
+            }
+            total[index] += torch.cat([sums[name] for name in self._weights])
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """(records, numbers): the gradient of every record, in one pass, for maps that need each one by itself."""
+        parts = self.parts(x, y)
+        return torch.cat([parts[name].each() for name in self._weights], dim=1)
+
+    def measured_rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """Every gradient by itself, and with it the squared norms that it is clipped by."""
+        parts = self.parts(x, y)
+        return torch.cat([_squares(parts).T, *(part.each().double() for part in parts.values())], dim=1)
+
+    def parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
+        return self._convnet_parts(x, y) if self._passes is not None else self._hooked_parts(x, y)
 
     def _convnet_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
         assert self._passes is not None
@@ -243,7 +291,8 @@ def require_no_mixing(network: nn.Module) -> None:
 
 def _records_at_once(network: nn.Module, shape: tuple[int, ...]) -> int:
     pixels = math.prod(shape[1:]) if len(shape) == 3 else 1
-    filters = [module.out_channels for module in network.modules() if isinstance(module, nn.Conv2d)]
-    largest_map = filters[0] * pixels if filters else 1
-    largest_weight = max(parameter.numel() for parameter in network.parameters())
-    return max(1, NUMBERS_AT_ONCE // max(largest_map, largest_weight))
+    convolutions = [module for module in network.modules() if isinstance(module, nn.Conv2d)]
+    largest_map = convolutions[0].out_channels * pixels if convolutions else 1
+    # Gradients of linear layers are not held.
+    largest_held = max((module.weight.numel() for module in convolutions), default=1)
+    return max(1, NUMBERS_AT_ONCE // max(largest_map, largest_held))

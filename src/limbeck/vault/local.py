@@ -21,10 +21,11 @@ from limbeck.plan import Plan
 from limbeck.queries import ClippedSum, Query
 from limbeck.schema import Schema
 from limbeck.vault.api import Answer, Grant
+from limbeck.vault.blocks import steady_block
 from limbeck.vault.desk import Desk, check_batch
 from limbeck.vault.ensemble_store import EnsembleStore
 from limbeck.vault.ledger import Ledger
-from limbeck.vault.maps import MAPS, Map, records_mix
+from limbeck.vault.maps import MAPS, Map, form_of, records_mix
 from limbeck.vault.noise import Randomness
 from limbeck.vault.sampling import poisson_sample
 from limbeck.vault.teachers import Question
@@ -56,7 +57,7 @@ class LocalVault:
         self._randomness = randomness or Randomness()
         self._device = torch.device(device)
         self._records: Records | None = None
-        self._checked_maps: set[str] = set()
+        self._blocks: dict[str, int] = {}
         self._desks: dict[tuple[str, str], Desk] = {}
 
     @property
@@ -169,7 +170,7 @@ class LocalVault:
             assert not isinstance(query, ClippedSum)
             check_batch(query, mapping, self._schema)
         else:
-            self._check_map(mapping)
+            self._block_for(mapping)
         return query
 
     def _desk(self, grant: Grant, label: str, question: Question) -> Desk:
@@ -196,13 +197,19 @@ class LocalVault:
         desk.learn(index, mapping, self._records)
         return desk.noised(mapping, self._randomness.stream(query.label, index))
 
-    def _check_map(self, mapping: Map) -> None:
-        """Rule 7, once per kind and network; a map that mixes records has no sensitivity to speak of."""
-        name = f"{mapping.kind}/{getattr(mapping, 'net', '')}"
-        if name not in self._checked_maps:
-            if records_mix(mapping, self._schema.shape, len(self._schema.classes)):
+    def _block_for(self, mapping: Map) -> int:
+        """How many records pass through this map at a time, tried once for each form of map and number of threads.
+
+        Guarantee: reads public random records only. A map that mixes records has no sensitivity to speak of, and is
+        refused (rule 7); where rounding depends on a record's place, blocks are made smaller until it does not (rule 12).
+        """
+        form = f"{form_of(mapping)} {torch.get_num_threads()}"
+        if form not in self._blocks:
+            shape, classes = self._schema.shape, len(self._schema.classes)
+            if records_mix(mapping, shape, classes, self._device):
                 raise WallBreach(f"The map '{mapping.kind}' lets one record change another record's row (batch norm?).")
-            self._checked_maps.add(name)
+            self._blocks[form] = steady_block(mapping.trial, mapping.block, shape, classes, self._device)
+        return self._blocks[form]
 
     @torch.no_grad()
     def _noised_sum(self, query: ClippedSum, index: int, mapping: Map) -> NDArray[np.float64]:
@@ -217,13 +224,16 @@ class LocalVault:
         sample = poisson_sample(self._records.y, query.rate_of(classes), stream)
         row_count = classes if query.by_class else 1
         total: torch.Tensor | None = None
+        block = self._block_for(mapping)
+        # Whole blocks, so that only the last one is filled up.
+        chunk = max(mapping.chunk // block, 1) * block
         # An empty sample passes through as one empty chunk: its sum is 0 and gets its noise like any other.
-        for start in range(0, max(len(sample), 1), mapping.chunk):
-            part = sample[start : start + mapping.chunk]
+        for start in range(0, max(len(sample), 1), chunk):
+            part = sample[start : start + chunk]
             y = torch.from_numpy(self._records.y[part]).to(self._device)
             row = y if query.by_class else torch.zeros_like(y)
             x = encode(self._records.x[part], self._schema, self._device)
-            added = mapping.clipped_sum(x, row, y, row_count, query.clip)
+            added = mapping.clipped_sum(x, row, y, row_count, query.clip, block)
             total = added if total is None else total + added
         assert total is not None
         summed = total.cpu().numpy()

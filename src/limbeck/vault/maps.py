@@ -1,7 +1,8 @@
 """The per-record maps that a query may name. All run inside the vault; their parameters are public values.
 
 To add a map: subclass `Map`, give it a `kind` that no other map ever had, and write `rows`. Override `clipped_sum` only
-where the clipped sum has a cheaper exact form, and prove its bound in a `Guarantee:` line and a test.
+where the clipped sum has a cheaper exact form, and prove its bound in a `Guarantee:` line and a test. Private records pass
+through `limbeck.vault.blocks`, so that a row is the same bits whatever stands beside it (rule 12).
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from torch import Tensor, nn
 
 from limbeck.errors import BadInput
 from limbeck.nets import Augmentation, FrozenEmbedding, NetSpec, apply, build
+from limbeck.nets.augment import NUMBERS, AugmentationDraw
+from limbeck.nets.embedding import records_at_once
+from limbeck.vault.blocks import MOST, Rows, block_size, blocks
 from limbeck.vault.gradients import ClippedGradients
 
 # A clipped vector is a rounded product, so its norm may pass the bound by a few units in the last place of a float.
@@ -41,12 +45,11 @@ def clip_rows(rows: Tensor, clip: float) -> Tensor:
     return clipped
 
 
-def outer_sums(vectors: Tensor, row: Tensor, count: int, clip: float) -> Tensor:
-    """Sums of the clipped outer products of vectors with themselves, as one matrix product for each of `count` rows.
+def outer_sums(vectors: Tensor, row: Tensor, count: int) -> Tensor:
+    """Sums of the outer products of vectors with themselves, as one matrix product for each of `count` rows.
 
-    Guarantee: |z z^T| in Frobenius norm is |z|^2, so clipping z to sqrt(clip) clips the outer product to `clip`.
+    Guarantee: |z z^T| in Frobenius norm is |z|^2, so vectors that are clipped to sqrt(clip) have outer products within `clip`.
     """
-    vectors = (vectors if math.isinf(clip) else clip_rows(vectors, math.sqrt(clip))).double()
     parts = [vectors[row == index] for index in range(count)]
     return torch.stack([(part.T @ part).flatten() for part in parts])
 
@@ -56,21 +59,36 @@ class Map:
     """A function of one record (and its label) to a vector."""
 
     kind: ClassVar[str] = ""
-    chunk: ClassVar[int] = 4096
+    chunk: ClassVar[int] = 4096  # records that the vault hands over at a time
+
+    @property
+    def block(self) -> int:
+        """How many records pass together, if the machine's kernels allow it: a function of public numbers."""
+        return MOST
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         """(records, numbers): one row per record. Row i must depend on record i alone (rule 7)."""
         raise NotImplementedError
 
-    def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
+    def block_rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """The same for one block, where all that is done has the block's shape."""
+        return self.rows(x, y)
+
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        """All of a record's numbers whose bits must not depend on the rest of its block, for `steady_block` to compare."""
+        return clip_rows(self.block_rows(x, y).flatten(1), 1.0)
+
+    def clipped_sum(
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+    ) -> Tensor:
         """Add up the clipped rows into `count` rows, record i into row `row[i]`, in double precision.
 
-        Guarantee: adding or removing one record moves the result by at most `clip` in L2 norm.
+        Guarantee: adding or removing one record moves the result by at most `clip` in L2 norm. No other record's row moves,
+        because every pass has the shape of one block.
         """
-        rows = self.rows(x, y).flatten(1)
-        clipped = rows if math.isinf(clip) else clip_rows(rows, clip)
+        rows = in_blocks(self.block_rows, x, y, clip, block or self.block)
         total = torch.zeros(count, rows.shape[1], dtype=torch.float64, device=x.device)
-        return total.index_add_(0, row, clipped.double())
+        return total.index_add_(0, row, rows)
 
     def parameters(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -79,6 +97,18 @@ class Map:
         """A fingerprint of kind and parameters: a resumed run must ask with the same map to get its stored answer."""
         text = json.dumps({"kind": self.kind, **self.parameters()}, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def in_blocks(rows: Rows, x: Tensor, y: Tensor, clip: float, block: int) -> Tensor:
+    """(records, numbers) in double precision: every row of x, block by block, clipped.
+
+    Guarantee: that of `clip_rows`; a row is made from its record by passes of one public shape.
+    """
+    made = []
+    for real, (part, labels) in blocks(block, x, y):
+        flat = rows(part, labels).flatten(1)
+        made.append((flat.double() if math.isinf(clip) else clip_rows(flat, clip))[:real])
+    return torch.cat(made)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +150,15 @@ class SecondMoment(Map):
         centred = self._centred(x)
         return torch.einsum("bi,bj->bij", centred, centred).flatten(1)
 
-    def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        return clip_rows(self._centred(x), 1.0)
+
+    def clipped_sum(
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+    ) -> Tensor:
         """One matrix product per row instead of an outer product per record. Guarantee: that of `outer_sums`."""
-        return outer_sums(self._centred(x), row, count, clip)
+        vectors = in_blocks(lambda part, _: self._centred(part), x, y, math.sqrt(clip), block or self.block)
+        return outer_sums(vectors, row, count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,14 +181,25 @@ class RandomFeatures(Map):
     def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
         return {}
 
+    @property
+    def block(self) -> int:
+        return block_size(records_at_once(self.net, self.shape))
+
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """Of records that are sorted by class."""
+        return self._embedded(augmented_by_class(x, y, self.augmentation, self.seed, self.shape))
+
+    def block_rows(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._embedded(augmented_block(x, y, self.augmentation, self.seed, self.shape))
+
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.cat([super().trial(x, y), changed_by_each(x, self.augmentation)], dim=1)
+
+    def _embedded(self, x: Tensor) -> Tensor:
         if x.device not in self._embeddings:
             self._embeddings[x.device] = FrozenEmbedding(self.net, self.shape, self.seed, device=x.device)
-        embedded = self._embeddings[x.device](self.augmented(x, y))
+        embedded = self._embeddings[x.device](x)
         return torch.cat([embedded, embedded.new_ones(len(embedded), 1)], dim=1) if self.with_count else embedded
-
-    def augmented(self, x: Tensor, y: Tensor) -> Tensor:
-        return augmented_by_class(x, y, self.augmentation, self.seed, self.shape)
 
 
 def augmented_by_class(
@@ -164,6 +211,30 @@ def augmented_by_class(
     classes, sizes = torch.unique_consecutive(y, return_counts=True)
     parts = zip(classes.tolist(), torch.split(x, sizes.tolist()), strict=True)
     return torch.cat([apply(part, augmentation.draw(seed * 1009 + c, shape)) for c, part in parts])
+
+
+def augmented_block(
+    x: Tensor, y: Tensor, augmentation: Augmentation | None, seed: int, shape: tuple[int, ...]
+) -> Tensor:
+    """The same for one block, in any order: the whole block is changed for each class in it, and each record takes its own.
+
+    Guarantee: every change has the block's shape. Means over a picture would else round by how many of its class stand there.
+    """
+    if augmentation is None:
+        return x
+    made = torch.zeros_like(x)
+    for c in sorted(set(y.tolist())):
+        made = torch.where(
+            (y == c).view(-1, *[1] * (x.dim() - 1)), apply(x, augmentation.draw(seed * 1009 + c, shape)), made
+        )
+    return made
+
+
+def changed_by_each(x: Tensor, augmentation: Augmentation | None) -> Tensor:
+    """(records, numbers): under every family of the augmentation, whichever a run will draw."""
+    families = augmentation.families if augmentation is not None and x.dim() == 4 else ()
+    draws = [AugmentationDraw(family, (0.3, 0.7, 0.2)[: NUMBERS[family]]) for family in families]
+    return torch.cat([x.new_zeros(len(x), 0), *(apply(x, draw).flatten(1) for draw in draws)], dim=1).double()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,21 +269,32 @@ class NetworkGradient(Map):
             self._engines[device] = ClippedGradients(network, self.shape, self.weights, device)
         return self._engines[device]
 
+    @property
+    def block(self) -> int:
+        return _gradient_block(self.net, self.shape, self.classes)
+
     def augmented(self, x: Tensor, y: Tensor) -> Tensor:
-        return augmented_by_class(x, y, self.augmentation, self.seed, self.shape)
+        return augmented_block(x, y, self.augmentation, self.seed, self.shape)
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         return self._engine(x.device).rows(self.augmented(x, y), y)
 
-    def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        rows = self._engine(x.device).measured_rows(self.augmented(x, y), y)
+        return torch.cat([rows, changed_by_each(x, self.augmentation)], dim=1)
+
+    def clipped_sum(
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+    ) -> Tensor:
         """Without a row for every record.
 
-        Guarantee: `ClippedGradients.clipped_sum` bounds each record's part by `clip`; a record is in one row.
+        Guarantee: `ClippedGradients.add_clipped` bounds each record's part by `clip`; a record is in one row.
         """
-        x = self.augmented(x, y)
         engine, per_layer = self._engine(x.device), self.clipping == "per_layer"
-        sums = [engine.clipped_sum(x[row == index], y[row == index], clip, per_layer) for index in range(count)]
-        return torch.stack(sums)
+        total = engine.zeros(count)
+        for real, (part, labels, rows) in blocks(block or self.block, x, y, row):
+            engine.add_clipped(total, self.augmented(part, labels), labels, rows, real, clip, per_layer)
+        return total
 
     def parameters(self) -> dict[str, Any]:
         hashes = {
@@ -222,17 +304,36 @@ class NetworkGradient(Map):
         return plain | {"clipping": self.clipping, "augmentation": self.augmentation, "seed": self.seed}
 
 
+@functools.cache
+def _gradient_block(net: NetSpec, shape: tuple[int, ...], classes: int) -> int:
+    return ClippedGradients.block_of(build(net, shape, classes, seed=0), shape)
+
+
 MAPS: dict[str, type[Map]] = {
     mapping.kind: mapping for mapping in (Identity, OneHot, SecondMoment, RandomFeatures, NetworkGradient)
 }
 
 
-def records_mix(mapping: Map, shape: tuple[int, ...], classes: int) -> bool:
+def form_of(value: Any) -> str:
+    """What decides which kernels a map runs: kinds and sizes of all that it is made of, not its numbers."""
+    if isinstance(value, Tensor):
+        return f"{tuple(value.shape)} {value.dtype}"
+    if isinstance(value, NetSpec | Augmentation | str) or value is None:
+        return str(value)
+    if isinstance(value, dict):
+        return str({name: form_of(part) for name, part in value.items()})
+    if dataclasses.is_dataclass(value):
+        parts = {field.name: form_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return f"{type(value).__name__} {parts}"
+    return type(value).__name__
+
+
+def records_mix(mapping: Map, shape: tuple[int, ...], classes: int, device: torch.device | str = "cpu") -> bool:
     """Whether changing one record changes another record's row, tried on public random records (rule 7)."""
     generator = torch.Generator().manual_seed(7)
-    x = torch.rand((3, *shape), generator=generator) * 2 - 1
+    x = (torch.rand((3, *shape), generator=generator) * 2 - 1).to(device)
     # The first and the last class, so that a map made for fewer classes fails here and not because of some record's label.
-    y = torch.tensor([0, classes - 1, classes - 1])
+    y = torch.tensor([0, classes - 1, classes - 1], device=device)
     changed = x.clone()
     changed[1] = -changed[1] * 0.5
     with torch.no_grad():

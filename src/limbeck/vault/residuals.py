@@ -17,8 +17,10 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.nets import FrozenEmbedding, NetSpec
+from limbeck.nets.embedding import records_at_once
 from limbeck.nets.warp import warp
-from limbeck.vault.maps import Map, outer_sums
+from limbeck.vault.blocks import block_size
+from limbeck.vault.maps import Map, clip_rows, in_blocks, outer_sums
 
 FORMS = ("vector", "length", "outer")
 
@@ -55,11 +57,16 @@ class Residual(Map):
             return lengths
         return vectors if self.form == "vector" else torch.einsum("bi,bj->bij", vectors, vectors).flatten(1)
 
-    def clipped_sum(self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float) -> Tensor:
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        return clip_rows(self._vectors(x, y), 1.0) if self.form == "outer" else super().trial(x, y)
+
+    def clipped_sum(
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+    ) -> Tensor:
         """Outer products without a row for every record. Guarantee: that of `outer_sums`, or of every map."""
         if self.form != "outer":
-            return super().clipped_sum(x, row, y, count, clip)
-        return outer_sums(self._vectors(x, y), row, count, clip)
+            return super().clipped_sum(x, row, y, count, clip, block)
+        return outer_sums(in_blocks(self._vectors, x, y, math.sqrt(clip), block or self.block), row, count)
 
     def parameters(self) -> dict[str, Any]:
         return {"centre": _hash(self.centre), "scale": self.scale, "basis": _hash(self.basis), "form": self.form}
@@ -114,6 +121,10 @@ class FeatureResidual(Map):
     @functools.cached_property
     def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
         return {}
+
+    @property
+    def block(self) -> int:
+        return block_size(records_at_once(self.net, self.shape))
 
     def embed(self, x: Tensor) -> Tensor:
         """The features alone: what a method compares its own records by."""

@@ -21,11 +21,11 @@ class TopGradient(Map):
     keep = "norm"       as many as have squares that add up to at most `share` of the squared norm
     keep = "dimension"  the `share` of all coordinates that are largest
 
-    Guarantee: the choice looks at the record's own gradient alone. After "norm" the squares of a row add up to at most
-    share * clip^2, so its norm is at most sqrt(share) * clip, and noise for that bound suffices. "dimension" has no such
-    bound: a gradient may have all of its norm in the coordinates that are kept, so its sensitivity stays `clip` and
-    there is nothing to save on the noise. The vault clips every row once more to the query's own bound, so the
-    sensitivity that is paid for holds even if this map were wrong.
+    Guarantee: the choice looks at the record's own gradient alone, and that is the same bits whatever stands beside it.
+    After "norm" the squares of a row add up to at most share * clip^2, so its norm is at most sqrt(share) * clip, and noise
+    for that bound suffices. "dimension" has no such bound: a gradient may have all of its norm in the coordinates that are
+    kept, so its sensitivity stays `clip` and there is nothing to save on the noise. The vault clips every row once more to
+    the query's own bound, so the sensitivity that is paid for holds even if this map were wrong.
     """
 
     kind: ClassVar[str] = "top_gradient"
@@ -42,9 +42,11 @@ class TopGradient(Map):
         if self.keep not in (NORM, DIMENSION):
             raise BadInput(f"A gradient is kept by '{NORM}' or '{DIMENSION}', got keep={self.keep!r}.")
 
+    @property
+    def block(self) -> int:
+        return min(self.gradient.block, self.chunk)
+
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
-        if not len(x):  # an empty sample is a normal sample (rule 3)
-            return x.new_zeros(0, sum(value.numel() for value in self.gradient.weights.values()))
         clipped = clip_rows(self.gradient.rows(x, y), self.clip)
         if self.share == 1:
             return clipped
@@ -57,24 +59,26 @@ class TopGradient(Map):
 def top_by_norm(rows: Tensor, share: float) -> Tensor:
     """Keep the largest coordinates of each row while their squares add up to at most `share` of the row's squared norm.
 
+    Guarantee: a row's choice is made from that row alone.
+
     >>> top_by_norm(torch.tensor([[1.0, -3.0, 2.0, 0.0]]), 13 / 14).tolist()
     [[0.0, -3.0, 2.0, 0.0]]
     """
     largest_value = rows.abs().amax(1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
-    squares = (
-        (rows / largest_value).float().square()
-    )  # relative, so that no square is too small or too large for a float
-    target = share * squares.sum(1, keepdim=True)
-    count = max(1, rows.shape[1] // 8)
-    while True:  # a few coordinates mostly suffice, and finding them is cheaper than sorting all
-        largest = squares.topk(count, dim=1).values
-        within = largest.cumsum(1) <= target
-        if count == rows.shape[1] or not within[:, -1].any():
-            break
-        count = min(4 * count, rows.shape[1])
-    # Keeping what is larger than the first value that would pass the target decides ties by the record alone: which of two
-    # equal values `topk` lists first may depend on `count`, and that depends on other records.
-    first_out = largest.gather(1, within.sum(1, keepdim=True).clamp(max=count - 1))
+    # Relative, so that no square is too small or too large for a float.
+    squares = (rows / largest_value).float().square()
+    target = share * squares.sum(1, dtype=torch.float64)
+    first_out, open_rows, count = torch.zeros_like(squares[:, :1]), torch.arange(len(rows), device=rows.device), 1
+    while len(open_rows):  # a few coordinates mostly suffice, and finding them is cheaper than sorting all
+        count = min(max(count, rows.shape[1] // 8), rows.shape[1])
+        largest = squares[open_rows].topk(count, dim=1).values
+        within = (largest.cumsum(1, dtype=torch.float64) <= target[open_rows, None]).sum(1, keepdim=True)
+        # A row that needs more looks again by itself: how far it looks never depends on its neighbours.
+        done = (within[:, 0] < count) | (count == rows.shape[1])
+        # Keeping what is larger than the first value that would pass the target leaves out all of several equal ones: which
+        # of them `topk` lists first is no property of the record.
+        first_out[open_rows[done]] = largest.gather(1, within.clamp(max=count - 1))[done]
+        open_rows, count = open_rows[~done], 4 * count
     return torch.where(squares > first_out, rows, 0.0)
 
 

@@ -1,0 +1,97 @@
+"""Blocks: every pass over private records has one fixed, public shape.
+
+A matrix product rounds differently for batches of another size, and in a batch of odd size differently at different places.
+A ReLU's derivative, or a choice of the largest coordinates, turns the last bit of a number into a jump; so one more record
+could move what the *others* add, and no clip bounds that. Here records pass in blocks of one size, the last one filled up with
+zeros, and a record's row is the same bits at every place of a block and among any neighbours (rule 12).
+
+Whether it really is depends on the kernels of this machine. `steady_block` tries them, and takes smaller blocks where it is not;
+in a block of one record there is nothing to try.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+# Matrix kernels work in tiles of up to 16 rows. A block of whole tiles has no odd rows at its end.
+TILE = 16
+MOST = 256
+
+Rows = Callable[[Tensor, Tensor], Tensor]
+
+
+def block_size(at_once: int) -> int:
+    """The block for a pass that had better not take many more than `at_once` records: whole tiles, unless they are huge.
+
+    >>> [block_size(at_once) for at_once in (0, 1, 3, 4, 16, 47, 10_000)]
+    [1, 1, 2, 16, 16, 32, 256]
+    """
+    if at_once >= TILE // 4:
+        return min(max(at_once // TILE, 1) * TILE, MOST)
+    return 2 if at_once >= 2 else 1
+
+
+def next_smaller(size: int) -> int:
+    return max(size // 2 // TILE * TILE, TILE) if size > TILE else size // 2
+
+
+def blocks(size: int, *tensors: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
+    """How many records a block really has, and the block: exactly `size` of them, filled up with zeros.
+
+    Guarantee: the shape is public. No record at all gives one block without any, so that its sum has a shape, too. A block is
+    a fresh copy, because a product may also round by where in memory its numbers begin.
+    """
+    count = len(tensors[0])
+    for start in range(0, max(count, 1), size):
+        real = min(size, count - start)
+        block = [tensor.new_zeros(size, *tensor.shape[1:]) for tensor in tensors]
+        for filled, tensor in zip(block, tensors, strict=True):
+            filled[:real] = tensor[start : start + real]
+        yield real, block
+
+
+def steady_block(
+    rows: Rows, preferred: int, shape: tuple[int, ...], classes: int, device: torch.device | str = "cpu"
+) -> int:
+    """The largest block, from `preferred` down, in which every record has the same bits at every place tried.
+
+    Guarantee: reads public random records only. In the block it returns, the kernels of this machine gave each of them the
+    same row wherever it stood and whatever stood beside it; a block of one is that by itself.
+    """
+    size = preferred
+    while size > 1 and not is_steady(rows, size, shape, classes, device):
+        smaller = next_smaller(size)
+        logger.warning("Rows are not the same at all places of %d records on this machine; trying %d.", size, smaller)
+        size = smaller
+    return size
+
+
+@torch.no_grad()
+def is_steady(rows: Rows, size: int, shape: tuple[int, ...], classes: int, device: torch.device | str = "cpu") -> bool:
+    """Whether a record's row keeps its bits when the block is turned round, and when its neighbours change."""
+    generator = torch.Generator().manual_seed(12)
+    x = (torch.rand((size, *shape), generator=generator) * 2 - 1).to(device)
+    y = torch.randint(0, classes, (size,), generator=generator).to(device)
+    expected = rows(x, y).clone()
+    turned_back = [rows(x.roll(by, 0), y.roll(by, 0)).roll(-by, 0) for by in {1, size // 3, size // 2, size - 1} - {0}]
+    if not all(same_bits(row, expected) for row in turned_back):
+        return False
+    # Each half among zeros, and among neighbours whose rows are no numbers.
+    for half in (slice(0, size // 2), slice(size // 2, size)):
+        for other in (0.0, torch.nan):
+            beside, labels = torch.full_like(x, other), torch.zeros_like(y)
+            beside[half], labels[half] = x[half], y[half]
+            if not same_bits(rows(beside, labels)[half], expected[half]):
+                return False
+    return True
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    """Equal, where two numbers that are both not finite count as equal: they add nothing anyway (rule 8)."""
+    return bool(((a == b) | (~a.isfinite() & ~b.isfinite())).all())
