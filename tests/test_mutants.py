@@ -30,7 +30,7 @@ def test_names_are_not_used_twice_and_every_part_of_the_core_is_tried() -> None:
     assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 60
     assert len({(mutation.file, mutation.old, mutation.new) for mutation in MUTATIONS}) >= 0.95 * len(MUTATIONS)
     vault = {
-        "noise", "sampling", "local", "maps", "gradients", "top_gradient", "residuals", "votes", "critics", "ensemble",
+        "noise", "sampling", "local", "blocks", "maps", "gradients", "top_gradient", "residuals", "votes", "critics", "ensemble",
         "partition", "desk", "ensemble_store", "ledger", "ledger_sums", "ledger_rows", "ledger_file", "ledger_schema",
     }  # fmt: skip
     others = {"queries.py", "plan.py", "accounting.py", "renyi.py", "certificate.py", "release.py", "editions.py"}

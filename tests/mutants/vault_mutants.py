@@ -7,7 +7,12 @@ from mutation import Faults, Mutation
 noise, sampling, local = Faults("vault/noise.py"), Faults("vault/sampling.py"), Faults("vault/local.py")
 maps, gradients, residuals = Faults("vault/maps.py"), Faults("vault/gradients.py"), Faults("vault/residuals.py")
 top, encoding = Faults("vault/top_gradient.py"), Faults("data/encoding.py")
-api, schema, base = Faults("vault/api.py"), Faults("schema.py"), Faults("methods/base.py")
+blocks, api, schema, base = (
+    Faults("vault/blocks.py"),
+    Faults("vault/api.py"),
+    Faults("schema.py"),
+    Faults("methods/base.py"),
+)
 
 NUMBERS = "privacy/test_vault_noise.py"
 SCALE = f"{NUMBERS}::test_a_sum_has_just_the_noise_that_was_paid_for"
@@ -19,6 +24,8 @@ WALL = "privacy/test_vault_wall.py"
 BOUND = "privacy/test_sensitivity.py"
 ENGINE = "vault/test_gradients.py"
 TOP = "privacy/test_top_gradient.py"
+STEADY = "privacy/test_steady_rows.py"
+BLOCKS = "vault/test_blocks.py"
 
 VAULT: tuple[Mutation, ...] = (
     # Noise
@@ -245,8 +252,66 @@ VAULT: tuple[Mutation, ...] = (
     ),
     # Clipped sums
     maps("maps-safe", "SAFE = 1 - 1e-6", "SAFE = 1 + 1e-3", "rows pass the clip", BOUND),
-    maps("maps-loose-sum", "else clip_rows(rows, clip)", "else clip_rows(rows, clip * 1.01)", "a looser clip", BOUND),
-    maps("maps-outer", "clip_rows(vectors, math.sqrt(clip))", "clip_rows(vectors, clip)", "|z z^T| is |z|^2", BOUND),
+    maps("maps-loose-sum", "else clip_rows(flat, clip))", "else clip_rows(flat, clip * 1.01))", "a looser clip", BOUND),
+    maps(
+        "maps-outer",
+        "x, y, math.sqrt(clip), block or self.block)",
+        "x, y, clip, block or self.block)",
+        "|z z^T| is |z|^2",
+        BOUND,
+    ),
+    maps(
+        "maps-padding-counts",
+        "else clip_rows(flat, clip))[:real])",
+        "else clip_rows(flat, clip)))",
+        "what fills a block up is added",
+        BOUND,
+        STEADY,
+    ),
+    maps(
+        "maps-single-sum",
+        "dtype=torch.float64, device=x.device)\n        return total.index_add_(0, row, rows)",
+        "dtype=torch.float32, device=x.device)\n        return total.index_add_(0, row, rows.float()).double()",
+        "a sum that is rounded moves with its order",
+        f"{STEADY}::test_the_sum_over_thousands_of_records_has_no_residual_of_single_precision",
+        f"{STEADY}::test_a_sum_is_that_of_its_records_one_by_one_to_the_last_bits_of_a_double",
+    ),
+    local(
+        "local-block-not-tried",
+        "self._blocks[form] = steady_block(mapping.trial, mapping.block, shape, classes, self._device)",
+        "self._blocks[form] = mapping.block",
+        "rows that depend on their place",
+        f"{RULES}::test_rule_12_the_vault_passes_records_in_blocks_that_were_tried",
+    ),
+    blocks(
+        "blocks-not-filled-up",
+        "tensor.new_zeros(size, *",
+        "tensor.new_zeros(real, *",
+        "the last shape is secret",
+        BLOCKS,
+    ),
+    blocks(
+        "blocks-steady-is-always",
+        "while size > 1 and not is_steady(",
+        "while size > MOST and not is_steady(",
+        "no block is tried",
+        BLOCKS,
+    ),
+    blocks(
+        "blocks-turned",
+        "if not all(same_bits(row, expected)",
+        "if not any(same_bits(row, expected)",
+        "one place",
+        BLOCKS,
+    ),
+    blocks(
+        "blocks-neighbours",
+        "if not same_bits(rows(beside, labels)[half], expected[half])",
+        "if rows(beside, labels)[half] is None",
+        "neighbours are not tried",
+        BLOCKS,
+    ),
+    blocks("blocks-same", "((a == b) | (", "((a - b).abs() < 1e-6) | (", "nearly the same bits", BLOCKS),
     maps(
         "maps-single-precision",
         "rows.double() * factor",
@@ -284,7 +349,15 @@ VAULT: tuple[Mutation, ...] = (
     gradients("gradients-share", "clip / math.sqrt(len(parts))", "clip", "each layer has the whole clip", ENGINE),
     gradients("gradients-never-less", ".clamp(max=1.0)", ".clamp(min=1.0)", "nothing is scaled down", BOUND),
     gradients(
-        "gradients-no-number", "if not squares.isfinite().all()", "if squares.isnan().all()", "NaN spoils", ENGINE
+        "gradients-no-number", "        if not finite.all():", "        if not finite.any():", "NaN spoils", ENGINE
+    ),
+    gradients(
+        "gradients-padding",
+        "torch.arange(len(x), device=x.device) < real",
+        "row >= 0",
+        "zeros that fill up count",
+        ENGINE,
+        STEADY,
     ),
     gradients(
         "gradients-ghost-norm", "* flow.square().sum((1, 2))", "* flow.square().amax((1, 2))", "too short", ENGINE
@@ -292,7 +365,7 @@ VAULT: tuple[Mutation, ...] = (
     gradients(
         "gradients-ghost-norms", ".sum((1, 2)).clamp_min(0)", ".sum((1, 2)).clamp_min(0) / 2", "too short", ENGINE
     ),
-    gradients("gradients-held-norm", "runs.double().square()", "runs.double()", "norms are none", BOUND),
+    gradients("gradients-held-norm", "return norms.square()", "return norms", "norms are none", BOUND),
     gradients("gradients-groups", "module.groups != 1", "module.groups < 1", "a rule that does not hold", ENGINE),
     gradients(
         "gradients-batch-norm",
@@ -314,8 +387,8 @@ VAULT: tuple[Mutation, ...] = (
     # Residuals
     residuals(
         "residuals-outer",
-        "outer_sums(self._vectors(x, y), row, count, clip)",
-        "outer_sums(self._vectors(x, y), row, count, clip * 2)",
+        "x, y, math.sqrt(clip), block",
+        "x, y, math.sqrt(2 * clip), block",
         "outer products pass the clip",
         BOUND,
     ),
