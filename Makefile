@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow check bench clean
+.PHONY: setup demo test test-slow mutants check bench clean
 
 setup: $(STAMP)
 
@@ -22,6 +22,9 @@ test: setup
 
 test-slow: setup
 	$(BIN)/pytest -m slow
+
+mutants: setup
+	$(BIN)/python tests/mutants
 
 check: setup
 	$(BIN)/ruff check .

@@ -1,0 +1,12 @@
+"""All mutations. A new wall deserves a few that would tear it down."""
+
+from __future__ import annotations
+
+from accounting_mutants import ACCOUNTING
+from ledger_mutants import LEDGER
+from mutation import Mutation
+from release_mutants import RELEASE
+from teacher_mutants import TEACHERS
+from vault_mutants import VAULT
+
+MUTATIONS: tuple[Mutation, ...] = (*VAULT, *TEACHERS, *LEDGER, *ACCOUNTING, *RELEASE)

@@ -1,0 +1,221 @@
+"""Faults of certificates, editions and releases: lies that pass, files that nobody listed, the owner's pages outside."""
+
+from __future__ import annotations
+
+from mutation import Faults, Mutation
+
+certificate, editions, release = Faults("certificate.py"), Faults("editions.py"), Faults("release.py")
+
+TESTS = "privacy/test_certificate.py"
+LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"
+FILES = f"{TESTS}::test_no_file_can_be_changed_emptied_removed_renamed_or_added"
+WORDS = "privacy/test_certificate_words.py"
+EDITIONS = "test_editions.py"
+
+RELEASE: tuple[Mutation, ...] = (
+    certificate(
+        "certificate-not-verified",
+        'key.verify(bytes.fromhex(signature["value"]), _canonical(certificate))',
+        'bytes.fromhex(signature["value"])',
+        "anybody may change it",
+        f"{TESTS}::test_no_field_can_be_changed",
+    ),
+    certificate(
+        "certificate-date-not-signed",
+        'if key != "signature"}',
+        'if key not in ("signature", "created")}',
+        "a part of it is not signed",
+        f"{TESTS}::test_no_field_can_be_changed",
+    ),
+    certificate(
+        "certificate-any-key",
+        'if expected_key is not None and signature["public_key"] != expected_key.lower()',
+        "if expected_key is not None and not expected_key",
+        "somebody else signed",
+        f"{TESTS}::test_another_key_is_found_where_the_owners_is_known",
+    ),
+    certificate(
+        "certificate-twins",
+        "if len(values) != len(pairs)",
+        "if not pairs and values",
+        "one name, two values",
+        f"{TESTS}::test_a_name_that_stands_twice_is_refused",
+    ),
+    certificate("certificate-unknown-entry", "    if unknown:", "    if not certificate:", "a score in it", LIES),
+    certificate(
+        "certificate-accounting-differs",
+        'for name in ("epsilon", "delta", "adjacency"))',
+        'for name in ("delta", "adjacency"))',
+        "two epsilons",
+        LIES,
+    ),
+    certificate(
+        "certificate-adjacency",
+        'if (certificate["adjacency"], certificate["unit"]) != (schema.adjacency, schema.unit)',
+        'if certificate["adjacency"] != schema.adjacency',
+        "another unit of privacy",
+        LIES,
+    ),
+    certificate(
+        "certificate-insecure-releasable",
+        '(certificate["private"] and certificate["generator"] == SECURE)',
+        'certificate["private"]',
+        "noise that is not secret is called so",
+        LIES,
+    ),
+    certificate(
+        "certificate-epsilon-lower",
+        "cost.epsilon * (1 - 1e-4) <= stated",
+        "cost.epsilon * 0.98 <= stated",
+        "less than the queries cost",
+        LIES,
+    ),
+    certificate(
+        "certificate-not-private",
+        'if certificate["private"] != math.isfinite(stated)',
+        'if certificate["private"] is None',
+        "the word private is free",
+        f"{WORDS}::test_the_word_private_is_for_a_finite_epsilon_only",
+    ),
+    certificate(
+        "certificate-drawn",
+        "if not drawn <= paid.get(label, 0)",
+        "if not drawn <= paid.get(label, drawn)",
+        "answers of a query that was never paid for",
+        LIES,
+    ),
+    certificate(
+        "certificate-drawn-one-more",
+        "if not drawn <= paid.get(label, 0)",
+        "if not drawn - 1 <= paid.get(label, -1)",
+        "one answer more than was paid for",
+        LIES,
+    ),
+    certificate(
+        "certificate-delta",
+        'require_delta(certificate["delta"], schema.records)',
+        'require_delta(certificate["delta"])',
+        "delta above 1/N",
+        f"{WORDS}::test_a_delta_above_one_in_n_is_found_although_epsilon_follows_from_it",
+    ),
+    certificate(
+        "certificate-file-changed",
+        "if file_hash(release / name) != stated",
+        "if not stated",
+        "a file is not what was signed",
+        FILES,
+    ),
+    certificate(
+        "certificate-file-missing", "if name not in present", "if not name", "a file that was signed is gone", FILES
+    ),
+    certificate(
+        "certificate-file-added",
+        "_refuse_foreign(release, sorted(present - set(files)))",
+        "sorted(present - set(files))",
+        "a file that nobody listed",
+        FILES,
+    ),
+    certificate(
+        "certificate-link",
+        "if path.is_symlink() or not path.is_dir()]",
+        "if not path.is_dir()]",
+        "a folder behind a link",
+        f"{TESTS}::test_a_link_to_a_folder_outside_is_refused",
+    ),
+    certificate(
+        "certificate-owners-copy",
+        "require_no_owner_copy(release / name for name in files)",
+        "len(files)",
+        "the owner's page, listed and signed",
+        f"{WORDS}::test_an_owners_copy_is_found_even_if_the_owner_signs_it",
+    ),
+    certificate(
+        "certificate-content",
+        "if present != [content] or ",
+        "if ",
+        "a model is taken for a set",
+        f"{WORDS}::test_a_set_that_calls_itself_a_model_is_found",
+    ),
+    certificate(
+        "certificate-records",
+        ' or (certificate["records"] > 0) != (content == SET)',
+        "",
+        "a set without records, a model with some",
+        f"{WORDS}::test_a_set_that_calls_itself_a_model_is_found",
+    ),
+    certificate(
+        "certificate-half-a-generator",
+        "if any(generator) and (content != SET or not all(generator))",
+        "if any(generator) and content != SET",
+        "weights without their description",
+        "test_generator.py",
+    ),
+    certificate(
+        "certificate-shared-not-private",
+        'if not certificate["private"]:',
+        'if certificate["private"] is None:',
+        "what is not private is shared",
+        f"{WORDS}::test_the_word_private_is_for_a_finite_epsilon_only",
+    ),
+    certificate(
+        "certificate-shared-insecure",
+        'if not certificate["releasable"]:',
+        'if certificate["releasable"] is None:',
+        "noise that is not secret is shared",
+        "privacy/test_rules.py::test_rule_05_an_insecure_seed_is_stamped_and_not_releasable",
+    ),
+    certificate(
+        "certificate-readable-key",
+        "os.O_TRUNC, 0o600",
+        "os.O_TRUNC, 0o644",
+        "others sign",
+        f"{TESTS}::test_the_signing_key_is_for_its_owner_only",
+    ),
+    certificate(
+        "certificate-stated-price",
+        "cost = price(plan.queries, plan.price.delta)",
+        "cost = plan.price",
+        "the certificate takes the plan's word",
+        f"{WORDS}::test_a_certificate_prices_the_queries_itself",
+    ),
+    # Editions
+    editions(
+        "editions-page", "found.lower() == OWNER.encode()", "found == OWNER.encode()", "Owner is not owner", EDITIONS
+    ),
+    editions(
+        "editions-first-mark",
+        "_EDITION_IN_PAGE.findall(content)",
+        "_EDITION_IN_PAGE.findall(content)[:1]",
+        "a second mark is not seen",
+        EDITIONS,
+    ),
+    editions(
+        "editions-json",
+        'values.get("edition") == OWNER',
+        'values.get("owner") == OWNER',
+        "the owner's scores pass",
+        EDITIONS,
+    ),
+    editions(
+        "editions-not-refused",
+        "if is_owner_copy(path.read_bytes())",
+        "if not path.read_bytes",
+        "the owner's copies pass",
+        EDITIONS,
+    ),
+    # Releases
+    release(
+        "release-owners-copy",
+        "require_no_owner_copy(files)",
+        "list(files)",
+        "the owner's page is signed",
+        f"{WORDS}::test_a_release_is_not_written_with_an_owners_copy_in_it",
+    ),
+    release(
+        "release-drawn",
+        "drawn=self.drawn(),",
+        "drawn={},",
+        "answers that were given are not stated",
+        f"{WORDS}::test_what_was_drawn_is_stated",
+    ),
+)

@@ -1,0 +1,402 @@
+"""Faults of the vault: noise, samples, clipped sums and what may be asked."""
+
+from __future__ import annotations
+
+from mutation import Faults, Mutation
+
+noise, sampling, local = Faults("vault/noise.py"), Faults("vault/sampling.py"), Faults("vault/local.py")
+maps, gradients, residuals = Faults("vault/maps.py"), Faults("vault/gradients.py"), Faults("vault/residuals.py")
+top, encoding = Faults("vault/top_gradient.py"), Faults("data/encoding.py")
+blocks, api, schema, base = (
+    Faults("vault/blocks.py"),
+    Faults("vault/api.py"),
+    Faults("schema.py"),
+    Faults("methods/base.py"),
+)
+
+NUMBERS = "privacy/test_vault_noise.py"
+SCALE = f"{NUMBERS}::test_a_sum_has_just_the_noise_that_was_paid_for"
+DRAWS = f"{NUMBERS}::test_a_number_is_a_sum_of_several_draws"
+STREAMS = "privacy/test_noise.py"
+SAMPLES = "privacy/test_vault_samples.py"
+RULES = "privacy/test_rules.py"
+WALL = "privacy/test_vault_wall.py"
+BOUND = "privacy/test_sensitivity.py"
+ENGINE = "vault/test_gradients.py"
+TOP = "privacy/test_top_gradient.py"
+STEADY = "privacy/test_steady_rows.py"
+BLOCKS = "vault/test_blocks.py"
+
+VAULT: tuple[Mutation, ...] = (
+    # Noise
+    noise("noise-one-draw", "DRAWS_PER_NUMBER = 4", "DRAWS_PER_NUMBER = 1", "last bits tell the sum", DRAWS),
+    noise(
+        "noise-two-draws", "DRAWS_PER_NUMBER = 4", "DRAWS_PER_NUMBER = 2", "cosine and sine of one draw are one", DRAWS
+    ),
+    noise("noise-not-scaled-back", "/ np.sqrt(DRAWS_PER_NUMBER)", "/ DRAWS_PER_NUMBER", "half of the noise", SCALE),
+    noise("noise-cosine-twice", "radius * np.sin(angle)", "radius * np.cos(angle)", "numbers of a pair are one", SCALE),
+    noise(
+        "noise-few-bits",
+        "angle_bits >> np.uint64(11)) * (2.0**-53",
+        "angle_bits >> np.uint64(44)) * (2.0**-20",
+        "a million angles can be told apart",
+        DRAWS,
+    ),
+    noise(
+        "noise-log-of-zero",
+        ">> np.uint64(11)) + np.uint64(1)) * 2.0**-53",
+        ">> np.uint64(11))) * 2.0**-53",
+        "a radius without bound",
+        f"{NUMBERS}::test_no_bits_at_all_give_a_number_that_is_not_finite",
+    ),
+    noise("noise-known-key", "SecretStream(os.urandom(32))", "SecretStream(bytes(32))", "all know the key", STREAMS),
+    noise("noise-insecure-releasable", "return self.insecure_seed is None", "return True", "a seed is shared", STREAMS),
+    noise(
+        "noise-insecure-stamp",
+        "return SECURE if self.insecure_seed is None else INSECURE",
+        "return SECURE",
+        "a certificate calls a seed secret",
+        f"{RULES}::test_rule_05_an_insecure_seed_is_stamped_and_not_releasable",
+    ),
+    # Samples
+    sampling("sampling-rounded-up", "< limits[labels]", "<= limits[labels]", "a chance above the rate", SAMPLES),
+    sampling("sampling-first-rate", "< limits[labels]", "< limits[0]", "one class's rate for all", SAMPLES),
+    sampling("sampling-larger-rate", "int(rate * 2**64)", "int(rate * 1.1 * 2**64)", "more than was priced", SAMPLES),
+    sampling("sampling-all-if-one", "if min(rates) >= 1", "if max(rates) >= 1", "all are in", STREAMS),
+    sampling(
+        "sampling-one-coin",
+        "stream.integers(len(labels))",
+        "np.repeat(stream.integers(1), len(labels))",
+        "records share a coin",
+        SAMPLES,
+    ),
+    sampling(
+        "sampling-coin-of-the-place",
+        "stream.integers(len(labels))",
+        "np.resize(stream.integers(max(len(labels) // 2, 1)), len(labels))",
+        "pairs of records share a coin",
+        SAMPLES,
+    ),
+    # The way of an answer
+    local("local-noise-0.9", "query.noise_std * stream", "0.9 * query.noise_std * stream", "too little noise", SCALE),
+    local("local-noise-0.97", "query.noise_std * stream", "0.97 * query.noise_std * stream", "too little noise", SCALE),
+    local(
+        "local-noise-of-clip-one",
+        "query.noise_std * stream",
+        "query.noise_multiplier * stream",
+        "noise that forgets the clip",
+        SCALE,
+    ),
+    local(
+        "local-one-noise-row",
+        "stream.gaussian(summed.shape)",
+        "stream.gaussian((1, summed.shape[1]))",
+        "differences of classes have no noise",
+        f"{NUMBERS}::test_rows_answers_and_queries_share_no_noise",
+    ),
+    local(
+        "local-mean",
+        "total.cpu().numpy()",
+        "total.cpu().numpy() / max(len(sample), 1)",
+        "a mean over the realised sample",
+        f"{RULES}::test_rule_03_the_answer_is_the_sum_and_not_divided_by_the_sample",
+    ),
+    local(
+        "local-understated",
+        "cost.epsilon > plan.price.epsilon",
+        "cost.epsilon > plan.price.epsilon + 1",
+        "a plan states less than it costs",
+        f"{RULES}::test_rule_01_an_understated_price_is_refused_and_nothing_is_booked_or_read",
+    ),
+    local(
+        "local-books-what-is-stated",
+        "epsilon=cost.epsilon,",
+        "epsilon=plan.price.epsilon,",
+        "the price is the caller's word",
+        f"{RULES}::test_rule_01_the_ledger_books_the_price_of_the_queries_not_the_stated_one",
+    ),
+    local(
+        "local-any-delta",
+        "require_delta(plan.price.delta, self._schema.records)",
+        "require_delta(plan.price.delta)",
+        "delta above 1/N",
+        f"{WALL}::test_a_delta_that_lets_whole_records_leak_is_refused",
+    ),
+    local(
+        "local-unconfirmed",
+        "self._schema.require_confirmed()",
+        "self._schema.name.strip()",
+        "a guessed schema is public",
+        f"{RULES}::test_rule_06_an_unconfirmed_schema_is_refused_before_anything_is_read_or_booked",
+    ),
+    local(
+        "local-other-set",
+        "if plan.dataset != self._schema.name",
+        "if not plan.dataset",
+        "another account pays",
+        f"{RULES}::test_rule_01_a_plan_for_another_data_set_is_refused",
+    ),
+    local(
+        "local-other-plan",
+        ".plan != self._booked_text(grant.plan)",
+        ".plan == self._schema.name",
+        "what is answered is not what was paid for",
+        f"{RULES}::test_rule_01_a_plan_that_was_not_booked_is_not_answered",
+    ),
+    local(
+        "local-other-generator",
+        '"generator": self._randomness.mode',
+        '"generator": ""',
+        "begun with a seed, stamped as secret",
+        f"{RULES}::test_rule_05_a_grant_booked_with_an_insecure_seed_never_turns_secure",
+    ),
+    local(
+        "local-one-answer-more",
+        "0 <= index < query.count",
+        "0 <= index <= query.count",
+        "one answer that nobody paid for",
+        f"{WALL}::test_the_vault_itself_counts_answers",
+    ),
+    local(
+        "local-lookalike-map",
+        "mapping.kind != query.map or known is not type(mapping)",
+        "mapping.kind != query.map",
+        "a map of somebody's own",
+        f"{RULES}::test_rule_01_a_query_is_answered_with_the_map_that_was_booked",
+    ),
+    local(
+        "local-other-map",
+        "mapping.kind != query.map or known is not type(mapping)",
+        "known is not type(mapping)",
+        "another map than was booked",
+        f"{RULES}::test_rule_01_a_query_is_answered_with_the_map_that_was_booked",
+    ),
+    local(
+        "local-stored-for-another",
+        "if stored.map_digest != mapping.digest()",
+        "if not stored.map_digest",
+        "an answer is taken for another one",
+        f"{RULES}::test_rule_04_a_stored_answer_is_not_given_for_other_parameters",
+    ),
+    local(
+        "local-second-noise",
+        "return self._answer(query, payload)",
+        "return self._answer(query, noised.tobytes())",
+        "two processes give two draws of one answer",
+        f"{WALL}::test_two_vaults_that_answer_at_once_give_the_first_answer",
+    ),
+    local(
+        "local-mixing-map",
+        "if records_mix(",
+        "if not self._schema and records_mix(",
+        "a map without a sensitivity",
+        f"{RULES}::test_rule_07_a_map_that_mixes_records_is_refused_before_anything_is_read",
+    ),
+    local(
+        "local-read-before-paid",
+        "        self.open_records(grant)\n        noised",
+        "        self._records = self._source.load()\n        noised",
+        "records are read for a plan that was not booked",
+        f"{RULES}::test_rule_01_a_plan_that_was_not_booked_is_not_answered",
+    ),
+    local(
+        "local-label-past-the-last",
+        "records.y.max() < len(schema.classes)",
+        "records.y.max() <= len(schema.classes)",
+        "a record's label stops the run",
+        f"{WALL}::test_a_reader_that_breaks_its_promise_is_stopped",
+    ),
+    local(
+        "local-shape-of-records",
+        "records.x.shape != (len(records.y), *schema.shape)",
+        "records.x.shape[1:] != schema.shape",
+        "records and labels of different number",
+        f"{WALL}::test_a_reader_that_breaks_its_promise_is_stopped",
+    ),
+    # Encoding
+    encoding(
+        "encoding-not-clamped",
+        ".clamp_(\n        schema.low, schema.high\n    )",
+        ".clamp_(schema.low)",
+        "values above the range",
+        f"{RULES}::test_rule_08_a_strange_record_is_clamped_and_moves_the_sum_by_at_most_the_clip",
+    ),
+    encoding(
+        "encoding-no-number",
+        "torch.nan_to_num(values, nan=schema.low, posinf=schema.high, neginf=schema.low)",
+        "values",
+        "values that are no number",
+        f"{RULES}::test_rule_08_a_strange_record_is_clamped_and_moves_the_sum_by_at_most_the_clip",
+    ),
+    # Public values
+    api(
+        "api-answers-change",
+        "self.values.setflags(write=False)",
+        "self.values.setflags(write=True)",
+        "an answer is changed where it is stored",
+        f"{RULES}::test_rule_04_answers_are_immutable",
+    ),
+    schema(
+        "schema-adjacency",
+        "if self.adjacency != ADD_REMOVE or self.unit != UNIT_RECORD",
+        "if self.adjacency != ADD_REMOVE and self.unit != UNIT_RECORD",
+        "another adjacency is taken for this one",
+        f"{RULES}::test_rule_10_no_other_adjacency_is_taken_for_this_one",
+    ),
+    base(
+        "base-sizes-not-bought",
+        "if schema.class_sizes is not None:\n        return ()",
+        "if schema.records:\n        return ()",
+        "class sizes are read off the records",
+        f"{RULES}::test_rule_06_class_sizes_that_are_not_public_are_bought",
+    ),
+    # Clipped sums
+    maps("maps-safe", "SAFE = 1 - 1e-6", "SAFE = 1 + 1e-3", "rows pass the clip", BOUND),
+    maps("maps-loose-sum", "else clip_rows(flat, clip))", "else clip_rows(flat, clip * 1.01))", "a looser clip", BOUND),
+    maps(
+        "maps-outer",
+        "x, y, math.sqrt(clip), block or self.block)",
+        "x, y, clip, block or self.block)",
+        "|z z^T| is |z|^2",
+        BOUND,
+    ),
+    maps(
+        "maps-padding-counts",
+        "else clip_rows(flat, clip))[:real])",
+        "else clip_rows(flat, clip)))",
+        "what fills a block up is added",
+        BOUND,
+        STEADY,
+    ),
+    maps(
+        "maps-single-sum",
+        "dtype=torch.float64, device=x.device)\n        return total.index_add_(0, row, rows)",
+        "dtype=torch.float32, device=x.device)\n        return total.index_add_(0, row, rows.float()).double()",
+        "a sum that is rounded moves with its order",
+        f"{STEADY}::test_the_sum_over_thousands_of_records_has_no_residual_of_single_precision",
+        f"{STEADY}::test_a_sum_is_that_of_its_records_one_by_one_to_the_last_bits_of_a_double",
+    ),
+    local(
+        "local-block-not-tried",
+        "self._blocks[form] = steady_block(mapping.trial, mapping.block, shape, classes, self._device)",
+        "self._blocks[form] = mapping.block",
+        "rows that depend on their place",
+        f"{RULES}::test_rule_12_the_vault_passes_records_in_blocks_that_were_tried",
+    ),
+    blocks(
+        "blocks-not-filled-up",
+        "tensor.new_zeros(size, *",
+        "tensor.new_zeros(real, *",
+        "the last shape is secret",
+        BLOCKS,
+    ),
+    blocks(
+        "blocks-steady-is-always",
+        "while size > 1 and not is_steady(",
+        "while size > MOST and not is_steady(",
+        "no block is tried",
+        BLOCKS,
+    ),
+    blocks(
+        "blocks-turned",
+        "if not all(same_bits(row, expected)",
+        "if not any(same_bits(row, expected)",
+        "one place",
+        BLOCKS,
+    ),
+    blocks(
+        "blocks-neighbours",
+        "if not same_bits(rows(beside, labels)[half], expected[half])",
+        "if rows(beside, labels)[half] is None",
+        "neighbours are not tried",
+        BLOCKS,
+    ),
+    blocks("blocks-same", "((a == b) | (", "((a - b).abs() < 1e-6) | (", "nearly the same bits", BLOCKS),
+    maps(
+        "maps-single-precision",
+        "rows.double() * factor",
+        "(rows * factor.float()).double()",
+        "tiny clips are rounded away",
+        BOUND,
+    ),
+    maps(
+        "maps-no-number", "torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)", "rows", "one record is NaN", BOUND
+    ),
+    maps(
+        "maps-mixing-is-fine",
+        "return not torch.equal(before[[0, 2]], after[[0, 2]])",
+        "return bool(before.isnan().all()) and not after.isnan().all()",
+        "batch norm passes",
+        f"{RULES}::test_rule_07_a_map_that_mixes_records_is_refused_before_anything_is_read",
+    ),
+    maps(
+        "maps-digest",
+        '{"kind": self.kind, **self.parameters()}',
+        '{"kind": self.kind}',
+        "a stored answer for any parameters",
+        f"{RULES}::test_rule_04_a_stored_answer_is_not_given_for_other_parameters",
+    ),
+    maps(
+        "maps-digest-of-weights",
+        "value.cpu().numpy().tobytes()",
+        "str(value.shape).encode()",
+        "a stored gradient for any weights",
+        f"{WALL}::test_the_digest_of_a_map_covers_every_parameter",
+    ),
+    # Gradients
+    gradients("gradients-safe", "SAFE = 1 - 4e-6", "SAFE = 1 + 1e-3", "gradients pass the clip", BOUND),
+    gradients("gradients-not-joint", "squares.sum(0)", "squares.amax(0)", "layers are clipped apart", BOUND),
+    gradients("gradients-share", "clip / math.sqrt(len(parts))", "clip", "each layer has the whole clip", ENGINE),
+    gradients("gradients-never-less", ".clamp(max=1.0)", ".clamp(min=1.0)", "nothing is scaled down", BOUND),
+    gradients(
+        "gradients-no-number", "        if not finite.all():", "        if not finite.any():", "NaN spoils", ENGINE
+    ),
+    gradients(
+        "gradients-padding",
+        "torch.arange(len(x), device=x.device) < real",
+        "row >= 0",
+        "zeros that fill up count",
+        ENGINE,
+        STEADY,
+    ),
+    gradients(
+        "gradients-ghost-norm", "* flow.square().sum((1, 2))", "* flow.square().amax((1, 2))", "too short", ENGINE
+    ),
+    gradients(
+        "gradients-ghost-norms", ".sum((1, 2)).clamp_min(0)", ".sum((1, 2)).clamp_min(0) / 2", "too short", ENGINE
+    ),
+    gradients("gradients-held-norm", "return norms.square()", "return norms", "norms are none", BOUND),
+    gradients("gradients-groups", "module.groups != 1", "module.groups < 1", "a rule that does not hold", ENGINE),
+    gradients(
+        "gradients-batch-norm",
+        "isinstance(module, nn.modules.batchnorm._BatchNorm)",
+        "isinstance(module, nn.modules.batchnorm.BatchNorm3d)",
+        "records mix",
+        f"{ENGINE}::test_layers_without_a_sound_rule_are_refused_by_name",
+    ),
+    # The largest coordinates
+    top("top-more-than-the-share", "target = share * ", "target = 1.2 * share * ", "more norm than paid for", TOP),
+    top("top-ties", "squares > first_out", "squares >= first_out", "ties pass the share", TOP),
+    top(
+        "top-not-clipped",
+        "clip_rows(self.gradient.rows(x, y), self.clip)",
+        "self.gradient.rows(x, y).double()",
+        "the root of the share bounds nothing",
+        TOP,
+    ),
+    # Residuals
+    residuals(
+        "residuals-outer",
+        "x, y, math.sqrt(clip), block",
+        "x, y, math.sqrt(2 * clip), block",
+        "outer products pass the clip",
+        BOUND,
+    ),
+    residuals(
+        "residuals-digest",
+        "tensor.cpu().contiguous().numpy().tobytes()",
+        "str(tensor.shape).encode()",
+        "a stored answer for any centre",
+        f"{WALL}::test_the_digest_of_a_map_covers_every_parameter",
+    ),
+)

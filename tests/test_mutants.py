@@ -1,0 +1,78 @@
+"""The list behind `make mutants` has not rotted, and its runner tells a fault that is noticed from one that is not."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+sys.path.insert(0, str(REPOSITORY / "tests" / "mutants"))
+
+from listed import MUTATIONS  # noqa: E402
+from mutation import BROKEN, EXPLAINED, KILLED, PACKAGE, PROCESSES, SURVIVED, Faults, Mutation, Tree  # noqa: E402
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_mutation_applies_and_its_tests_are_there(mutation: Mutation) -> None:
+    """Whoever changes the line that a mutation is about puts the mutation right as well."""
+    mutation.applied((REPOSITORY / PACKAGE / mutation.file).read_text())
+    assert mutation.why and mutation.tests
+    for test in mutation.tests:
+        file, _, name = test.partition("::")
+        tree = ast.parse((REPOSITORY / "tests" / file).read_text())
+        assert not name or name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, test
+
+
+def test_names_are_not_used_twice_and_every_part_of_the_core_is_tried() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 60
+    assert len({(mutation.file, mutation.old, mutation.new) for mutation in MUTATIONS}) >= 0.95 * len(MUTATIONS)
+    vault = {
+        "noise", "sampling", "local", "blocks", "maps", "gradients", "top_gradient", "residuals", "votes", "critics", "ensemble",
+        "partition", "desk", "ensemble_store", "ledger", "ledger_sums", "ledger_rows", "ledger_file", "ledger_schema",
+    }  # fmt: skip
+    others = {"queries.py", "plan.py", "accounting.py", "renyi.py", "certificate.py", "release.py", "editions.py"}
+    assert {mutation.file for mutation in MUTATIONS} >= {f"vault/{name}.py" for name in vault} | others
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A package of one function, and a test that looks at one of its results."""
+    source = tmp_path / "source"
+    (source / PACKAGE).mkdir(parents=True)
+    (source / "tests").mkdir()
+    (source / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (source / PACKAGE / "__init__.py").write_text("")
+    (source / PACKAGE / "double.py").write_text("def double(x):\n    return x + x\n")
+    (source / "tests" / "test_double.py").write_text(
+        "from limbeck.double import double\n\n\ndef test_two():\n    assert double(2) == 4\n"
+    )
+    return source
+
+
+def test_outcomes(small: Path, tmp_path: Path) -> None:
+    PROCESSES.set_forkserver_preload(["pytest"])  # more is not needed here
+    (tmp_path / "copy").mkdir()
+    tree = Tree(tmp_path / "copy", small)
+    before = (tree.folder / PACKAGE / "double.py").read_text()
+    assert tree.unchanged(("test_double.py",))[0] == 0
+    double = Faults("double.py")
+    tried = {
+        KILLED: double("tripled", "x + x", "x + x + x", "w", "test_double.py"),
+        SURVIVED: double("squared", "x + x", "x * x", "w", "test_double.py::test_two"),
+        EXPLAINED: double("swapped", "x + x", "2 * x", "w", "test_double.py", explained="it is the same"),
+    }
+    for result, mutation in tried.items():
+        assert tree.tried(mutation).result == result
+    assert tree.tried(tried[KILLED]).said == "tests/test_double.py::test_two"
+    for wrong in (
+        double("gone", "x - x", "x", "w", "test_double.py"),
+        double("twice", "x", "y", "w", "test_double.py"),
+        double("no-code", "x + x", "x +", "w", "test_double.py"),
+        double("no-test", "x + x", "x * x", "w", "test_double.py::test_three"),
+        Faults("triple.py")("no-file", "x", "y", "w", "test_double.py"),
+    ):
+        assert tree.tried(wrong).result == BROKEN, wrong.name
+    assert (tree.folder / PACKAGE / "double.py").read_text() == before
