@@ -198,7 +198,7 @@ class RunLog:
         self._reporter = Noted(reporter, folder / STATE / PROGRESS)
 
     def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
-        first = restore_checkpoint(self._path, self._grant.id, total, state)
+        first = self._restore(total, state)
         self._reporter.start(
             f"{self._grant.plan.method}, epsilon booked {finite_or_word(self._grant.plan.price.epsilon)}", total, first
         )
@@ -215,6 +215,9 @@ class RunLog:
     def _pause(self, took: float) -> float:
         """Seconds to the next checkpoint; large ones, such as those of many teachers, are to take a tenth of the time at most."""
         return self._every * max(1.0, 10 * took / SECONDS_BETWEEN_CHECKPOINTS)
+
+    def _restore(self, total: int, state: dict[str, Tensor]) -> int:
+        return restore_checkpoint(self._path, self._grant.id, total, state)
 
     def _save(self, step: int, state: dict[str, Tensor], answers: str) -> None:
         # The vault's own part first: its teachers may be ahead of the method's checkpoint, but never behind it.
