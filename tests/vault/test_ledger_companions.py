@@ -192,9 +192,9 @@ def test_a_step_that_cannot_reach_the_ledger_is_not_confirmed(path: Path) -> Non
     with Ledger.open(path, patience=0.05) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN")
         other.execute("SELECT COUNT(*) FROM bookings").fetchone()
-        with pytest.raises(LedgerFault, match="recorded in .*-wal"):
+        with pytest.raises(LedgerFault, match=r"recorded in .*-wal"):
             book(ledger, "late")
-        with pytest.raises(LedgerFault, match="recorded in .*-wal"):
+        with pytest.raises(LedgerFault, match=r"recorded in .*-wal"):
             Ledger.open(path, patience=0.05)
         other.execute("COMMIT")
         book(ledger, "late")  # as a run does that tries again: paid once
