@@ -26,6 +26,7 @@ ENGINE = "vault/test_gradients.py"
 TOP = "privacy/test_top_gradient.py"
 STEADY = "privacy/test_steady_rows.py"
 BLOCKS = "vault/test_blocks.py"
+PLACES = "vault/test_block_places.py"
 
 VAULT: tuple[Mutation, ...] = (
     # Noise
@@ -288,30 +289,30 @@ VAULT: tuple[Mutation, ...] = (
         "tensor.new_zeros(size, *",
         "tensor.new_zeros(real, *",
         "the last shape is secret",
-        BLOCKS,
+        f"{BLOCKS}::test_every_block_has_one_shape_and_is_filled_up_with_zeros",
     ),
     blocks(
         "blocks-steady-is-always",
         "while size > 1 and not is_steady(",
         "while size > MOST and not is_steady(",
         "no block is tried",
-        BLOCKS,
+        f"{BLOCKS}::test_the_largest_block_without_a_difference_is_taken",
     ),
     blocks(
         "blocks-turned",
         "if not all(same_bits(row, expected)",
         "if not any(same_bits(row, expected)",
-        "one place",
-        BLOCKS,
+        "one place at which a row stays the same is enough",
+        PLACES,
     ),
     blocks(
         "blocks-neighbours",
         "if not same_bits(rows(beside, labels)[half], expected[half])",
         "if rows(beside, labels)[half] is None",
         "neighbours are not tried",
-        BLOCKS,
+        PLACES,
     ),
-    blocks("blocks-same", "((a == b) | (", "((a - b).abs() < 1e-6) | (", "nearly the same bits", BLOCKS),
+    blocks("blocks-same", "((a == b) | (", "(((a - b).abs() < 1e-6) | (", "nearly the same bits", PLACES),
     maps(
         "maps-single-precision",
         "rows.double() * factor",
