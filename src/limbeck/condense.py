@@ -16,7 +16,7 @@ from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
 from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, OutputFault, RunConflict
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, OutOfMemory, OutputFault, RunConflict
 from limbeck.methods import Method, TrainedModel, method_named, settings_of
 from limbeck.model import read_model
 from limbeck.plan import Plan, draw_up
@@ -132,6 +132,8 @@ def condense(
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
     device, start = checked_device(request.device), request.start_model()
+    if isinstance(source, DataSource):
+        source.prepare()
     with Ledger.open(request.ledger_path) as ledger, new_folder(out) as made:
         record = RunRecord(
             grant=new_grant_id(), plan=plan.to_dict(), request=_absolute(request), schema=source.schema.to_dict()
@@ -212,7 +214,7 @@ def _finish(
     )
     try:
         carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start)
-    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable) as error:
+    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable, OutOfMemory) as error:
         error.next_command = error.next_command or resume_command(folder)
         raise
     return _outcome(folder, grant.plan, vault.randomness, began)

@@ -65,6 +65,8 @@ def run_sweep(
         if only_price:
             return {"out": str(out), "price": price, "points": [_priced(job) for job in jobs if job.repeat == 1]}
         require_budget(ledger, unpaid)
+    for needed in (source, test):
+        needed.prepare()  # a set that cannot be had is found before anything is paid
     _write(out / NAME, _result(spec, jobs, test))
     for number, job in enumerate(jobs, 1):
         reporter.say(f"set {number} of {len(jobs)}: {_named(job.values)}, epsilon {job.epsilon}")

@@ -158,11 +158,11 @@ def test_nothing_anywhere(clients: Callable[..., None], monkeypatch: pytest.Monk
         fetch.get("mnist")
     assert caught.value.next_command == "limbeck data get mnist --root FOLDER"
     with pytest.raises(DataNotFound, match=r"Put train\.parquet and test\.parquet into a folder cifar10/") as caught:
-        open_source("cifar10:test")
+        open_source("cifar10:test").prepare()
     assert caught.value.next_command == "limbeck data get cifar10 --root FOLDER"
     monkeypatch.setenv("LIMBECK_OFFLINE", "1")
     with pytest.raises(DataNotFound, match="is not on this machine") as caught:
-        open_source("fashion-mnist")
+        open_source("fashion-mnist").load()
     assert caught.value.next_command == "limbeck data get fashion-mnist"
 
 

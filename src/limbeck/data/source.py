@@ -13,24 +13,35 @@ from limbeck.data import arrays, fetch, folder, idx, parquet, table
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.memory import out_of_memory
 from limbeck.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]
 
 Reader = Callable[[Schema], Records]
+Finder = Callable[[fetch.Agree | None], Path]
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """Guarantee: constructing a source reads no record; `load` does, and the vault calls it once the plan is booked."""
+    """Guarantee: constructing a source reads no record and fetches nothing; `load` does, and the vault calls it once the
+    plan is booked."""
 
     schema: Schema
     where: str
     reader: Reader = dataclasses.field(repr=False)
+    finder: Finder | None = dataclasses.field(default=None, repr=False)
+
+    def prepare(self, agree: fetch.Agree | None = None) -> None:
+        """Have the files at hand: a named set that is nowhere is fetched, or said not to be there. Reads no record."""
+        if self.finder is not None:
+            self.finder(agree)
 
     def load(self) -> Records:
         try:
             return self.reader(self.schema)
+        except MemoryError:
+            raise out_of_memory(f"to read {self.where}") from None
         except OSError as error:
             raise DataUnreadable(f"{self.where} cannot be read: {error.strerror or error}.") from None
 
@@ -122,11 +133,14 @@ def _folder_layout(path: Path, split: str) -> tuple[Reader, bool]:
 
 def _open_named(name: str, split: str, root: Path | None) -> DataSource:
     entry = named_set(name)
-    place = fetch.locate(name, root)
+
+    def find(agree: fetch.Agree | None = None) -> Path:
+        return fetch.locate(name, root, agree)
 
     def read(schema: Schema) -> Records:
         if entry.storage == "digits":
             return _digits(split)
+        place = find()
         fetch.verify(name, place, split)
         records = _read_named(entry.storage, place, split, schema)
         if len(records) != entry.size_of(split):
@@ -135,7 +149,7 @@ def _open_named(name: str, split: str, root: Path | None) -> DataSource:
             )
         return records
 
-    return DataSource(entry.schema_of(split), f"{name}:{split}", read)
+    return DataSource(entry.schema_of(split), f"{name}:{split}", read, find)
 
 
 def _read_named(storage: str, place: Path, split: str, schema: Schema) -> Records:
