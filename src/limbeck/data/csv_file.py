@@ -12,6 +12,9 @@ from typing import TextIO
 from limbeck.data.limits import MOST_LINE, most_bytes, require_few_columns, require_room
 from limbeck.errors import DataNotFound, DataUnreadable, TooLarge
 
+# Cells that a file does not have itself, because its rows are short.
+MOST_ADDED = 4_000_000
+
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
@@ -42,11 +45,16 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-def pieces(rows: Iterable[list[str]], places: Sequence[int], size: int) -> Iterator[list[list[str]]]:
+def pieces(rows: Iterable[list[str]], places: Sequence[int], size: int, path: Path) -> Iterator[list[list[str]]]:
     """The stripped cells of the columns at these places, `size` rows at a time. A short row has empty cells at its end."""
     columns: list[list[str]] = [[] for _ in places]
-    length = 0
+    length = there = added = 0
+    last = max(places)
     for row in rows:
+        there += len(row)
+        added += len(places) if len(row) <= last else 0
+        if added > MOST_ADDED and added > 4 * there:  # a small file of short rows would become a huge table
+            raise DataUnreadable(f"{path} is no table: most of its rows are much shorter than its header line.")
         for column, place in zip(columns, places, strict=True):
             column.append(row[place].strip() if place < len(row) else "")
             length += len(column[-1])
@@ -64,11 +72,12 @@ def gather(names: Sequence[str], found: Iterable[Sequence[Sequence[str]]], path:
     texts = rows = 0
     for piece in found:
         for column, cells in zip(columns, piece, strict=True):
+            met: dict[int, str] = {}  # one long text in many rows is compared once, not in every row
             for cell in cells:
-                kept = known.get(cell)
+                kept = met.get(id(cell)) if len(cell) > 100 else known.get(cell)
                 if kept is None:
-                    kept = known[cell] = cell
-                    texts += sys.getsizeof(cell) + 100
+                    kept = met[id(cell)] = known.setdefault(cell, cell)
+                    texts += sys.getsizeof(cell) + 100 if kept is cell else 0
                 column.append(kept)
         rows += len(piece[0])
         needed = texts + 10 * rows * len(columns)
@@ -80,4 +89,4 @@ def gather(names: Sequence[str], found: Iterable[Sequence[Sequence[str]]], path:
 def read_columns(path: Path) -> dict[str, list[str]]:
     """All columns of a CSV file with a header line, as stripped texts."""
     with opened(path) as (header, rows):
-        return gather(header, pieces(rows, range(len(header)), max(1, MOST_LINE // 16 // len(header))), path)
+        return gather(header, pieces(rows, range(len(header)), max(1, MOST_LINE // 16 // len(header)), path), path)

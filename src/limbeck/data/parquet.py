@@ -77,11 +77,16 @@ def is_nested(field: Any) -> bool:
     return bool(pa.types.is_nested(field.type))
 
 
-def cells(column: Any) -> list[Any]:
-    """Python values of an Arrow array. One that Python cannot hold (a date of the year 30,000) is None: a missing cell."""
+def cells(column: Any, as_text: bool = False) -> list[Any]:
+    """Python values of an Arrow array. One that Python cannot hold (a date of the year 30,000) is None: a missing cell.
+
+    `as_text` turns what a dictionary holds into texts, each once; a table has no use for bytes.
+    """
     if pa.types.is_dictionary(column.type):
         used, places = np.unique(column.indices.fill_null(-1).to_numpy(), return_inverse=True)
         known = cells(column.dictionary.take(pa.array(used[used >= 0])))
+        if as_text:
+            known = [None if value is None else str(value) for value in known]
         values = known if len(known) == len(used) else [None, *known]
         return [values[place] for place in places.tolist()]
     try:
@@ -182,6 +187,6 @@ def _read_table(path: Path, schema: Schema) -> Records:
 
 
 def _piece(batch: Any, wanted: list[str], schema: Schema) -> dict[str, list[Any]]:
-    columns = {name: cells(batch.column(name)) for name in wanted}
+    columns = {name: cells(batch.column(name), as_text=True) for name in wanted}
     columns[schema.label] = [str(label) for label in columns[schema.label]]
     return columns

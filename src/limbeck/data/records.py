@@ -127,7 +127,13 @@ def _require_indices(low: int, high: int, schema: Schema, where: str) -> None:
 
 def _indices_of_names(names: Sequence[Any], schema: Schema, where: str) -> Array:
     index = {name: place for place, name in enumerate(schema.classes)}
-    places = [index.get(str(name).strip(), -1) for name in names]
+    met: dict[int, int] = {}  # one object in many rows is looked up once, for it may be a long text
+    places = []
+    for name in names:
+        place = met.get(id(name))
+        if place is None:
+            place = met[id(name)] = index.get(str(name).strip(), -1)
+        places.append(place)
     if -1 in places:
         known = ", ".join(schema.classes[:10]) + (", ..." if len(schema.classes) > 10 else "")
         raise DataUnreadable(f"{where} holds a label that is not a class of the schema; its classes are: {known}.")

@@ -39,7 +39,8 @@ def _extremes(values: Array) -> tuple[float, float]:
     for start in range(0, len(values), rows):
         with np.errstate(over="ignore"):
             piece = np.asarray(values[start : start + rows], dtype=np.float64)
-        piece = np.clip(piece[np.isfinite(piece)], -MOST_VALUE, MOST_VALUE)
+        # A tenth of the bound leaves room for rounding outwards.
+        piece = np.clip(piece[np.isfinite(piece)], -MOST_VALUE / 10, MOST_VALUE / 10)
         if piece.size:
             low, high = min(low, float(piece.min())), max(high, float(piece.max()))
     return low, high

@@ -28,7 +28,10 @@ def parquet_columns(file: Any, path: Path) -> tuple[dict[str, list[str]], tuple[
         raise DataUnreadable(f"{path} has no column with one value per row.")
     size = max(1, min(8192, table.CHUNK // len(names)))
     found = (
-        [["" if cell is None else str(cell) for cell in parquet.cells(batch.column(name))] for name in names]
+        [
+            ["" if cell is None else str(cell) for cell in parquet.cells(batch.column(name), as_text=True)]
+            for name in names
+        ]
         for batch in parquet.batches(file, names, path, None, size)
     )
     return csv_file.gather(names, found, path), nested
@@ -44,7 +47,7 @@ def survey_columns(columns: Mapping[str, list[str]]) -> tuple[tuple[Column, ...]
 def _column(name: str, cells: list[str]) -> Column | None:
     present = [cell for cell in cells if cell]
     try:
-        values = np.array([float(cell) for cell in present])
+        values = np.array([table.number(cell) for cell in present])
     except ValueError:
         return _categorical(name, set(present))
     finite = values[np.isfinite(values)]

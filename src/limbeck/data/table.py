@@ -20,6 +20,7 @@ from limbeck.schema import Column, Schema
 
 # How many encoded numbers are made at a time.
 CHUNK = 1 << 22
+LONGEST_NUMBER = 1000
 
 
 def require_columns(names: Sequence[str], schema: Schema, path: Path) -> None:
@@ -48,7 +49,7 @@ def read(path: Path, schema: Schema) -> Records:
     with csv_file.opened(path) as (header, rows):
         require_columns(header, schema, path)
         places = {name: place for place, name in enumerate(header)}
-        pieces = csv_file.pieces(rows, [places[name] for name in names], rows_at_once(schema))
+        pieces = csv_file.pieces(rows, [places[name] for name in names], rows_at_once(schema), path)
         return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
 
 
@@ -89,9 +90,16 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
     return hot
 
 
+def number(cell: Any) -> float:
+    """The number of a cell; ValueError if it is none. A text of many thousands of digits is none: reading it takes long."""
+    if isinstance(cell, str) and len(cell) > LONGEST_NUMBER:
+        raise ValueError
+    return float(cell)
+
+
 def _number(cell: Any, missing: float) -> float:
     try:
-        value = float(cell)
+        value = number(cell)
     except (TypeError, ValueError, OverflowError):
         return missing
     return missing if value != value else value
