@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from limbeck.data import images, table
 from limbeck.data.limits import most_bytes, require_count, require_few_columns, require_room
+from limbeck.data.parquet_sizes import sizes
 from limbeck.data.records import Records, as_records, class_indices
 from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
 from limbeck.schema import Schema
@@ -49,28 +50,22 @@ def _few_columns(file: Any, path: Path) -> int:
 
 
 def batches(file: Any, names: list[str], path: Path, schema: Schema | None, size: int) -> Iterator[Any]:
-    """The columns in pieces of at most `size` rows; what unpacking them takes is looked up in the file's metadata."""
+    """The columns in pieces of at most `size` rows; what unpacking them takes stands in the headers of their pages."""
     rows = int(file.metadata.num_rows)
     if schema is not None:
         require_count(rows, schema, path)
-    chosen = set(names)
-    leaves = [place for place in range(file.metadata.num_columns) if _top(file, place) in chosen]
-    for group in range(file.metadata.num_row_groups):
-        for place in leaves:
-            chunk = file.metadata.row_group(group).column(place)
-            unpacked = int(chunk.total_uncompressed_size)
-            require_room(unpacked, path, schema)
-            width = int(file.schema.column(place).length)
-            require_room(max(width, 0) * min(rows, size), path, schema)
-            if "DELTA_BYTE_ARRAY" in chunk.encodings:  # a text may take up all texts before it, in a few bytes
-                size = max(1, min(size, most_bytes(schema) // 4 // max(unpacked, 1)))
+    found = sizes(path, set(names))
+    require_room(2 * found.page, path, schema)
+    for place in range(file.metadata.num_columns):
+        leaf = file.schema.column(place)
+        if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and (leaf.path in names or leaf.path.split(".")[0] in names):
+            require_room(leaf.length * min(rows, size), path, schema)
+    room = most_bytes(schema) // 4
+    if found.growing:  # any text may be as long as all before it together
+        size = max(1, min(size, room // max(found.chunk, 1)))
+    elif found.chunk > room:
+        size = max(1, size * room // found.chunk)
     return iter(file.iter_batches(batch_size=size, columns=names))
-
-
-def _top(file: Any, place: int) -> str:
-    """The column that a leaf belongs to. A name may hold a dot itself."""
-    path = str(file.schema.column(place).path)
-    return path if path in file.schema_arrow.names else path.split(".")[0]
 
 
 def is_nested(field: Any) -> bool:
