@@ -14,6 +14,7 @@ import numpy as np
 from limbeck.data.limits import array_bytes, require_count, require_room
 from limbeck.data.records import Array, Records, as_records, require_form
 from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
+from limbeck.memory import ran_out
 from limbeck.schema import Schema
 
 MAGIC = b"\x93NUMPY"
@@ -69,9 +70,11 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
                 yield archive
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
-    except (LimbeckError, MemoryError):
+    except LimbeckError:
         raise
-    except Exception:  # zipfile, zlib and NumPy raise a dozen unrelated types on a damaged file
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen unrelated types on a damaged file
+        if ran_out(error):
+            raise
         raise DataUnreadable(f"{path} is not a readable .npz archive of plain numbers.") from None
 
 

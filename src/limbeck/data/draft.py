@@ -15,7 +15,7 @@ from limbeck.data.named import ALL_FAMILIES
 from limbeck.data.rounding import round_count
 from limbeck.data.survey import Survey, survey
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
-from limbeck.memory import out_of_memory
+from limbeck.memory import out_of_memory, ran_out
 from limbeck.schema import Column, Schema
 
 
@@ -26,10 +26,12 @@ def draft(path: Path, label: str | None = None) -> str:
         raise DataNotFound(f"There is no file or folder {path}.")
     try:
         text = "\n".join(_lines(path, survey(path, label))) + "\n"
-    except OSError as error:
+    except (MemoryError, RuntimeError, OSError) as error:
+        if ran_out(error):
+            raise out_of_memory(f"to look at {path}") from None
+        if not isinstance(error, OSError):
+            raise
         raise DataUnreadable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
-    except MemoryError:
-        raise out_of_memory(f"to look at {path}") from None
     try:  # a draft that cannot be read back says so now, not in the next command
         Schema.from_dict(tomllib.loads(text))
     except (BadInput, ValueError):  # without the reason, which may quote the records

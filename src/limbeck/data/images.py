@@ -14,6 +14,7 @@ from PIL import ExifTags, Image
 
 from limbeck.data.records import Array
 from limbeck.errors import BadInput, DataUnreadable, LimbeckError, TooLarge
+from limbeck.memory import ran_out
 from limbeck.schema import Schema
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
@@ -56,16 +57,21 @@ def opened(image: bytes | Path, where: str) -> Iterator[Image.Image]:
     """A picture of which only the header is read so far. Formats that run other programs are not tried."""
     try:
         with warnings.catch_warnings():
-            # Pillow warns of large pictures. Every caller compares the size itself, with its own limit.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            picture = Image.open(io.BytesIO(image) if isinstance(image, bytes) else image, formats=FORMATS)
-        with picture:
-            yield picture
-    except (LimbeckError, MemoryError):
+            # Pillow warns of large pictures and of odd notes. Every caller compares the size itself, with its own limit.
+            warnings.simplefilter("ignore")
+            # A file object, never a name: Pillow maps a named TIFF into memory, and then turns it wrongly.
+            with (
+                io.BytesIO(image) if isinstance(image, bytes) else image.open("rb") as file,
+                Image.open(file, formats=FORMATS) as picture,
+            ):
+                yield picture
+    except LimbeckError:
         raise
     except Image.DecompressionBombError:
         raise TooLarge(f"{where} is an image of more pixels than can be unpacked safely.") from None
     except Exception as error:  # Pillow's decoders raise a dozen unrelated types on a damaged file
+        if ran_out(error):
+            raise
         raise DataUnreadable(f"{where} is not a readable image ({type(error).__name__}).") from None
 
 

@@ -17,6 +17,7 @@ from limbeck.data.limits import most_bytes, require_count, require_few_columns, 
 from limbeck.data.parquet_sizes import sizes
 from limbeck.data.records import Records, as_records, class_indices
 from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
+from limbeck.memory import ran_out
 from limbeck.schema import Schema
 
 IMAGE_COLUMNS = ("image", "img")
@@ -37,9 +38,11 @@ def opened(path: Path) -> Iterator[Any]:
             yield file
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
-    except (LimbeckError, MemoryError):
+    except LimbeckError:
         raise
     except Exception as error:  # a damaged file raises errors of Arrow, of text, of numbers and of the system
+        if ran_out(error):
+            raise
         raise DataUnreadable(f"{path} is not a readable Parquet file ({type(error).__name__}).") from None
 
 

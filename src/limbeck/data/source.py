@@ -13,7 +13,7 @@ from limbeck.data import arrays, fetch, folder, idx, parquet, table
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
-from limbeck.memory import out_of_memory
+from limbeck.memory import out_of_memory, ran_out
 from limbeck.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]
@@ -40,9 +40,11 @@ class DataSource:
     def load(self) -> Records:
         try:
             return self.reader(self.schema)
-        except MemoryError:
-            raise out_of_memory(f"to read {self.where}") from None
-        except OSError as error:
+        except (MemoryError, RuntimeError, OSError) as error:
+            if ran_out(error):
+                raise out_of_memory(f"to read {self.where}") from None
+            if not isinstance(error, OSError):
+                raise
             raise DataUnreadable(f"{self.where} cannot be read: {error.strerror or error}.") from None
 
 
