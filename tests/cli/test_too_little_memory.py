@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,3 +70,22 @@ def test_a_file_that_is_too_large(cli: Cli, archive: Path, tmp_path: Path, monke
     ended = cli("schema", "draft", archive, "--json")
     assert ended.code == 11 and ended.json["error"]["kind"] == "TooLarge"
     assert "set LIMBECK_MOST_BYTES=" in ended.err
+
+
+def test_a_release_that_is_too_large(cli: Cli, release: Path, tmp_path: Path) -> None:
+    """A set comes from somebody else: its header is judged like that of any other file."""
+    copy = tmp_path / "copy"
+    shutil.copytree(release, copy)
+    header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2000000000, 1), }\n"
+    start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+    with zipfile.ZipFile(copy / "set.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", start)
+        archive.writestr("y.npy", start)
+    data = bytearray((copy / "set.npz").read_bytes())
+    place = data.find(b"PK\1\2")
+    for _ in range(2):  # the central directory, which is what a reader goes by
+        data[place + 24 : place + 28] = (len(start) + 2_000_000_000).to_bytes(4, "little")
+        place = data.find(b"PK\1\2", place + 1)
+    (copy / "set.npz").write_bytes(data)
+    ended = cli("evaluate", copy, "--test", "digits")
+    assert ended.code == 11 and "set.npz would take about" in ended.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,21 +43,37 @@ class Header:
 
 
 def arrays(path: Path, schema: Schema | None = None) -> tuple[Array, Array]:
-    """The arrays x and y as they are stored. Object arrays are refused: unpickling a file runs its code."""
-    with _opened(path) as archive:
-        members = {info.filename: info for info in archive.infolist()}
-        missing = [name for name in ("x", "y") if f"{name}.npy" not in members]
-        if missing:
-            raise DataUnreadable(
-                f"{path} has no array {' and '.join(missing)}; it holds {len(members)} other entries. "
-                "Save it with numpy.savez(file, x=records, y=labels)."
-            )
-        x, y = (_header(archive, members[f"{name}.npy"], path) for name in ("x", "y"))
+    """The arrays x and y as they are stored."""
+
+    def judge(headers: dict[str, Header]) -> None:
         if schema is not None:
+            x, y = headers["x"], headers["y"]
             require_form(x.shape, y.shape, schema, str(path))
             require_count(x.shape[0], schema, path)
-        require_room(x.room + y.room, path, schema)
-        return _values(archive, members["x.npy"]), _values(archive, members["y.npy"])
+
+    found = stored(path, ("x", "y"), schema, judge)
+    return found["x"], found["y"]
+
+
+def stored(
+    path: Path,
+    names: Sequence[str],
+    schema: Schema | None = None,
+    judge: Callable[[dict[str, Header]], None] = lambda headers: None,
+) -> dict[str, Array]:
+    """Arrays of an archive. Object arrays are refused: unpickling a file runs its code. `judge` sees the headers first."""
+    with _opened(path) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        missing = [name for name in names if f"{name}.npy" not in members]
+        if missing:
+            raise DataUnreadable(
+                f"{path} has no array {' and '.join(missing)} among its {len(members)} entries. "
+                "Save it with numpy.savez(file, x=records, y=labels)."
+            )
+        headers = {name: _header(archive, members[f"{name}.npy"], path) for name in names}
+        judge(headers)
+        require_room(sum(header.room for header in headers.values()), path, schema)
+        return {name: _values(archive, members[f"{name}.npy"]) for name in names}
 
 
 @contextmanager
