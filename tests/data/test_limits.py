@@ -41,13 +41,13 @@ def schema(tmp_path: Path) -> Any:
 
 def refused(path: Path, schema: Path, label: str | None = None, kind: type[LimbeckError] = TooLarge) -> None:
     """Both ways to read it end with a sentence, at once, and without the memory that it asks for."""
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(kind) as caught:
         draft(path, label)
     assert caught.value.exit_code == kind.exit_code
     with pytest.raises((kind, DataUnreadable)):
         open_source(str(path), schema_path=schema).load()
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("declared", [6, 200_000_000])
@@ -59,10 +59,10 @@ def test_gzipped_idx(tmp_path: Path, schema: Any, declared: int) -> None:
     if declared == 6:
         refused(path, schema(declared))
     else:  # the owner declares so many: what is missing is the labels
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(TooLarge):
             draft(path)
-        assert time.monotonic() - began < 2
+        assert time.process_time() - began < 2
 
 
 def test_a_gzip_file_that_goes_on_after_its_numbers(tmp_path: Path, schema: Any) -> None:
@@ -104,9 +104,9 @@ def test_long_texts_in_a_dictionary_are_unpacked_once(tmp_path: Path, schema: An
         town = pa.DictionaryArray.from_arrays(places, pa.array([long]))
         buys = pa.DictionaryArray.from_arrays(places, pa.array(["yes"]))
         pq.write_table(pa.table({"town": town, "age": town, "buys": buys}), path)
-        began = time.monotonic()
+        began = time.process_time()
         read_whole(path, schema)
-        assert time.monotonic() - began < 10
+        assert time.process_time() - began < 10
 
 
 def read_whole(path: Path, schema: Any) -> None:
@@ -125,22 +125,22 @@ def test_far_more_rows_than_declared(tmp_path: Path, schema: Any) -> None:
 
 
 def test_numbers_that_repeat(tmp_path: Path, schema: Any) -> None:
-    """A column of one number in 400 million rows is a few kilobytes, and a billion bytes of texts."""
+    """A column of one number in 50 million rows is a few kilobytes, and billions of bytes of texts."""
     path = tmp_path / "own.parquet"
     with pq.ParquetWriter(path, pa.schema({"town": pa.int8(), "buys": pa.int8()})) as writer:
-        piece = pa.table({"town": np.zeros(20_000_000, np.int8), "buys": np.zeros(20_000_000, np.int8)})
-        writer.write_table(piece)
-    with pytest.raises(DataUnreadable, match="announces 20000000 records"):
-        open_source(str(path), schema_path=schema(40, TABLE)).load()
+        piece = pa.table({"town": np.zeros(10_000_000, np.int8), "buys": np.zeros(10_000_000, np.int8)})
+        for _ in range(5):
+            writer.write_table(piece)
+    refused(path, schema(40, TABLE), "buys")
 
 
 def test_a_million_columns(tmp_path: Path, schema: Any) -> None:
     path = tmp_path / "own.csv"
     path.write_text(",".join(f"c{place}" for place in range(1_000_000)) + "\n" + "1," * 999_999 + "1\n")
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(TooLarge, match="1000000 columns; the limit is 50000"):
         draft(path, "c1")
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
     with pytest.raises(TooLarge):
         open_source(str(path), schema_path=schema(40, TABLE)).load()
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from limbeck.data.limits import MOST_LINE, most_bytes, require_few_columns, require_room
+from limbeck.data.limits import BYTES_PER_CELL, MOST_LINE, most_bytes, require_few_columns, require_room
 from limbeck.errors import DataNotFound, DataUnreadable, TooLarge
 
 # Cells that a file does not have itself, because its rows are short.
@@ -80,7 +80,7 @@ def gather(names: Sequence[str], found: Iterable[Sequence[Sequence[str]]], path:
                     texts += sys.getsizeof(cell) + 100 if kept is cell else 0
                 column.append(kept)
         rows += len(piece[0])
-        needed = texts + 10 * rows * len(columns)
+        needed = texts + BYTES_PER_CELL * rows * len(columns)
         if needed > most_bytes():
             require_room(needed, path)
     return dict(zip(names, columns, strict=True))

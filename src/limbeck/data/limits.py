@@ -16,6 +16,8 @@ MOST_BYTES = 1 << 30
 MOST_COLUMNS = 50_000
 # One line of a CSV file, and one cell of it.
 MOST_LINE = 1 << 24
+# What a cell of a table takes while a schema is drafted from it, beside its text.
+BYTES_PER_CELL = 24
 BYTES_VARIABLE, COLUMNS_VARIABLE = "LIMBECK_MOST_BYTES", "LIMBECK_MOST_COLUMNS"
 # A double in the file and a float beside it, with a little to spare.
 BYTES_PER_DECLARED_NUMBER = 16

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limbeck.data import images, table
-from limbeck.data.limits import most_bytes, require_count, require_few_columns, require_room
+from limbeck.data.limits import BYTES_PER_CELL, most_bytes, require_count, require_few_columns, require_room
 from limbeck.data.parquet_sizes import sizes
 from limbeck.data.records import Records, as_records, class_indices
 from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
@@ -57,6 +57,8 @@ def batches(file: Any, names: list[str], path: Path, schema: Schema | None, size
     rows = int(file.metadata.num_rows)
     if schema is not None:
         require_count(rows, schema, path)
+    else:  # a billion rows of one number are a few kilobytes
+        require_room(BYTES_PER_CELL * rows * len(names), path)
     found = sizes(path, set(names))
     require_room(2 * found.page, path, schema)
     for place in range(file.metadata.num_columns):
