@@ -151,7 +151,7 @@ def _open_named(name: str, split: str, root: Path | None) -> DataSource:
             )
         return records
 
-    return DataSource(entry.schema_of(split), f"{name}:{split}", read, find)
+    return DataSource(entry.schema_of(split), f"{name}:{split}", read, finder=find)
 
 
 def _read_named(storage: str, place: Path, split: str, schema: Schema) -> Records:
