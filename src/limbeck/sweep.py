@@ -55,6 +55,8 @@ def run_sweep(
     test = Request(data=sweep.test, schema=request.schema, label=request.label, root=request.root).source("test")
     jobs, source = plan_jobs(sweep, request, out)
     _check_scoring(sweep, source, test)
+    for needed in () if only_price else (source, test):
+        needed.prepare()  # a set that cannot be had is found before anything is paid
     with Ledger.open(request.ledger_path) as ledger:
         unpaid = [job for job in jobs if not _is_paid(job, ledger)]
         price = _price(jobs, unpaid)
@@ -65,8 +67,6 @@ def run_sweep(
         if only_price:
             return {"out": str(out), "price": price, "points": [_priced(job) for job in jobs if job.repeat == 1]}
         require_budget(ledger, unpaid)
-    for needed in (source, test):
-        needed.prepare()  # a set that cannot be had is found before anything is paid
     _write(out / NAME, _result(spec, jobs, test))
     for number, job in enumerate(jobs, 1):
         reporter.say(f"set {number} of {len(jobs)}: {_named(job.values)}, epsilon {job.epsilon}")
