@@ -22,6 +22,7 @@ from limbeck.errors import (
     DataNotFound,
     DataUnreadable,
     LedgerFault,
+    OutOfMemory,
     OutputFault,
     RunConflict,
 )
@@ -148,6 +149,8 @@ def condense(
     """
     require_unused(out)
     device, start = checked_device(request.device), request.start_model()
+    if isinstance(source, DataSource):
+        source.prepare()
     with _opened(request, plan, reporter) as ledger, new_folder(out) as made:
         record = RunRecord(
             grant=new_grant_id(), plan=plan.to_dict(), request=_absolute(request), schema=source.schema.to_dict()
@@ -288,7 +291,7 @@ def _finish(
     )
     try:
         carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start)
-    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable) as error:
+    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable, OutOfMemory) as error:
         error.next_command = error.next_command or resume_command(folder)
         raise
     return _outcome(folder, grant.plan, vault.randomness, began)

@@ -120,6 +120,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
     test = course.request.source("test")
     if test.schema.classes != schema.classes:
         raise BadInput("The test records have other classes than the training records; they must be the same.")
+    test.prepare()  # a set that cannot be had is found before anything is paid
     if not claimed:
         _claim(out, course, places)
     tests, whose = stage_tests(test, places), marks(test=test)

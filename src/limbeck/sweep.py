@@ -58,6 +58,8 @@ def run_sweep(
     test = Request(data=sweep.test, schema=request.schema, label=request.label, root=request.root).source("test")
     jobs, source = plan_jobs(sweep, request, out)
     _check_scoring(sweep, source, test)
+    for needed in () if only_price else (source, test):
+        needed.prepare()  # a set that cannot be had is found before anything is paid
     whole = [(job.release / CERTIFICATE).exists() for job in jobs]
     begun = any(job.release.exists() for job in jobs) and not all(whole)
     with _ledger_to_read(request.ledger_path, begun) as ledger:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath
 from limbeck.cli.output import emit, reporter, std_text, table
 
@@ -44,8 +45,10 @@ def curve(
     request = Request(
         data=test, schema=str(schema) if schema else None, label=label, root=str(root) if root else None
     )  # fmt: skip
+    source = request.source("test")
+    ready(source)
     with reporter() as shown:
-        result = curve_of(release, request.source("test"), model, preset, repeats, seed, device, shown)
+        result = curve_of(release, source, model, preset, repeats, seed, device, shown)
     points = result["points"]
     if out is not None:
         write_atomic(out, json_bytes(result))

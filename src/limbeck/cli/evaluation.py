@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath
 from limbeck.cli.output import emit, reporter, std_text, table
 from limbeck.errors import BadInput
@@ -96,6 +97,7 @@ def evaluate(
     _refuse_odd_pairs(release, test, real, calibrated, subsample, control)
     text = {name: None if path is None else str(path) for name, path in (("schema", schema), ("root", root))}
     tested, trained = _sources(test, real, calibrated, {**text, "label": label})
+    ready(tested, trained)
     names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
     with reporter() as shown:
         if release is None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath
 from limbeck.cli.output import emit, reporter, table
 
@@ -58,8 +59,10 @@ def fidelity(
     real = Request(data=data, schema=text["schema"], label=label, root=text["root"])
     heldout = Request(data=test or data, schema=text["schema"], label=label, root=text["root"])
     options = Options(inception=inception, most=most, epochs=judge_epochs, device=device)
+    train, tested = real.source("train"), heldout.source("test")
+    ready(train, tested)
     with reporter() as shown:
-        result = fidelity_of_release(release, real.source("train"), heldout.source("test"), options, shown)
+        result = fidelity_of_release(release, train, tested, options, shown)
     if out is not None:
         write_atomic(out, json_bytes(result))
     emit(as_json, result, _lines(result))

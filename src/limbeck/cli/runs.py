@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import (
     Data,
     Delta,
@@ -27,6 +28,7 @@ from limbeck.cli.options import (
     settings_from,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
+from limbeck.memory import out_of_memory, ran_out
 from limbeck.queries import finite_or_word
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ def condense(
         device=device,
     )
     plan, source = work.plan_for(request, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
+    ready(source)
     with stoppable(out), reporter() as shown:
         shown.say(
             f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
@@ -113,6 +116,10 @@ def stoppable(run: Path) -> Iterator[None]:
             raise Stopped("Stopped; nothing was booked.") from None
         command = resume_command(run)
         raise Stopped(f"Stopped; what was answered so far is kept. Go on with: {command}", command) from None
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not ran_out(error):
+            raise
+        raise out_of_memory("for this run", resume_command(run) if is_unfinished(run) else None) from None
 
 
 def _emit_outcome(outcome: Outcome, as_json: bool) -> None:

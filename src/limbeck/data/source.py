@@ -15,16 +15,19 @@ from limbeck.data.benchmark import Benchmark
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.memory import out_of_memory, ran_out
 from limbeck.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]
 
 Reader = Callable[[Schema], Records]
+Finder = Callable[[fetch.Agree | None], Path]
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """Guarantee: constructing a source reads no record; `load` does, and the vault calls it once the plan is booked.
+    """Guarantee: constructing a source reads no record and fetches nothing; `load` does, and the vault calls it once the
+    plan is booked.
 
     `benchmark` is set where the records are those of a named set, opened by its name: then `load` compares them with hashes
     and raises if they differ. `where` is for people; no decision hangs on what it looks like.
@@ -34,11 +37,21 @@ class DataSource:
     where: str
     reader: Reader = dataclasses.field(repr=False)
     benchmark: Benchmark | None = None
+    finder: Finder | None = dataclasses.field(default=None, repr=False)
+
+    def prepare(self, agree: fetch.Agree | None = None) -> None:
+        """Have the files at hand: a named set that is nowhere is fetched, or said not to be there. Reads no record."""
+        if self.finder is not None:
+            self.finder(agree)
 
     def load(self) -> Records:
         try:
             return self.reader(self.schema)
-        except OSError as error:
+        except (MemoryError, RuntimeError, OSError) as error:
+            if ran_out(error):
+                raise out_of_memory(f"to read {self.where}") from None
+            if not isinstance(error, OSError):
+                raise
             raise DataUnreadable(f"{self.where} cannot be read: {error.strerror or error}.") from None
 
 
@@ -133,11 +146,14 @@ def _folder_layout(path: Path, split: str) -> tuple[Reader, bool]:
 
 def _open_named(name: str, split: str, root: Path | None) -> DataSource:
     entry = named_set(name)
-    place = fetch.locate(name, root)
+
+    def find(agree: fetch.Agree | None = None) -> Path:
+        return fetch.locate(name, root, agree)
 
     def read(schema: Schema) -> Records:
         if entry.storage == "digits":
             return _digits(split)
+        place = find()
         fetch.verify(name, place, split)
         records = _read_named(entry.storage, place, split, schema)
         if len(records) != entry.size_of(split):
@@ -146,7 +162,7 @@ def _open_named(name: str, split: str, root: Path | None) -> DataSource:
             )
         return records
 
-    return DataSource(entry.schema_of(split), f"{name}:{split}", read, Benchmark(name, split))
+    return DataSource(entry.schema_of(split), f"{name}:{split}", read, Benchmark(name, split), finder=find)
 
 
 def _read_named(storage: str, place: Path, split: str, schema: Schema) -> Records:
