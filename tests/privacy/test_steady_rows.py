@@ -1,7 +1,7 @@
 """What a record adds is the same bits whatever stands beside it: at the edge of a ReLU, at every place, for every map.
 
 A ReLU's derivative jumps at 0, and a matrix product rounds differently for batches of another size. Before every pass had one
-shape, one more record could move the gradients of the *others*: such records moved it by up to 3.2 times the clip, those here by 2.0.
+shape, one more record could move the gradients of the *others*: by up to 3.2 times the clip; those made here, by 2.0.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_the_vault_gives_neighbours_answers_that_are_at_most_the_clip_apart(tmp_
     answers = []
     for count in range(1, 12):
         records = Records(x[:count].numpy(), y[:count].numpy())
-        with Ledger.open(tmp_path / str(count) / "ledger.sqlite") as ledger:
+        with Ledger.open(tmp_path / f"{count}.sqlite") as ledger:
             vault = LocalVault(MemorySource(schema, records), ledger, Randomness(5))
             answers.append(vault.ask(vault.grant(plan_of(query, dataset="edge")), "sum", 0, mapping).values)
     # An answer is rounded to single precision last of all.

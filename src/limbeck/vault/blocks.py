@@ -66,9 +66,12 @@ def steady_block(
     """
     size = preferred
     while size > 1 and not is_steady(rows, size, shape, classes, device):
-        smaller = next_smaller(size)
-        logger.warning("Rows are not the same at all places of %d records on this machine; trying %d.", size, smaller)
-        size = smaller
+        size = next_smaller(size)
+    if size < preferred:
+        logger.warning(
+            "This machine's kernels round a record by its place among %d records, so %d pass at a time. Nothing else changes; "
+            "another number of threads (OMP_NUM_THREADS) may be faster.", preferred, size,
+        )  # fmt: skip
     return size
 
 
