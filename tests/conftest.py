@@ -13,9 +13,9 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test sees or changes the ledger, the key or the data sets of the person who runs it."""
-    home = tmp_path / "home"
+    home = tmp_path_factory.mktemp("home")  # beside the test's own folder, which stays empty
     monkeypatch.setenv("LIMBECK_LEDGER", str(home / "ledger.sqlite"))
     monkeypatch.setenv("XDG_DATA_HOME", str(home))
     monkeypatch.setenv("LIMBECK_CACHE", str(home / "cache"))

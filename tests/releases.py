@@ -17,6 +17,7 @@ SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 
 def digits_release(root: Path, name: str = "digits", seed: int | None = None) -> Path:
     """A release of the digits in `root`, booked in a ledger there."""
+    root.mkdir(parents=True, exist_ok=True)
     request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"), insecure_seed=seed)
     plan, source = work.plan_for(request, "ldpdc", SETTINGS, None, 1e-5)
     return work.condense(request, plan, source, root / name, Silent()).release

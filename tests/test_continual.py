@@ -11,9 +11,11 @@ import pytest
 
 from limbeck import verify
 from limbeck.cli.continual import settings_by_method
+from limbeck.condense import Request, condense, plan_for
 from limbeck.continual import stage_classes
-from limbeck.errors import BadInput
+from limbeck.errors import BadInput, BudgetRefused, LedgerFault
 from limbeck.model import read_model
+from limbeck.progress import Silent
 from limbeck.vault.ledger import Ledger
 
 Cli = Callable[..., Any]
@@ -43,6 +45,13 @@ def options(out: Path, methods: str = "ldpdc,dpsgd", stages: int = 2, **changed:
     ]
 
 
+def allow(path: Path | None = None, stages: int = 2) -> None:
+    """What an owner does first: a budget for every stage."""
+    with Ledger.open(path) as ledger:
+        for stage in range(stages):
+            ledger.set_budget(f"digits/stage-{stage + 1}", 16.0, 2e-5)
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A course of two stages with two methods, run by the command line."""
@@ -50,6 +59,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     import sys
 
     root = tmp_path_factory.mktemp("continual")
+    allow(root / "ledger.sqlite")
     words = [*map(str, options(root / "out")), "--ledger", str(root / "ledger.sqlite"), "--json"]
     run = subprocess.run([sys.executable, "-m", "limbeck", *words], capture_output=True, text=True, check=True)
     return root, json.loads(run.stdout)
@@ -58,6 +68,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
 def test_the_curves_are_means_over_the_stages_so_far(course: tuple[Path, dict[str, Any]]) -> None:
     root, result = course
     assert json.loads((root / "out" / "continual.json").read_text()) == result
+    assert result["benchmarks"]["test"]["set"] == "digits:test" and "edition" not in result
     assert (root / "out" / "continual.png").read_bytes().startswith(b"\x89PNG")
     for curve in result["curves"].values():
         assert [len(scores) for scores in curve["by_stage"]] == [1, 2]
@@ -121,6 +132,7 @@ def test_a_course_that_broke_off_goes_on_where_it_was(
             raise KeyboardInterrupt
         return store(*arguments, **named)
 
+    allow()
     words = options(tmp_path / "out", "dpsgd")
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "store", interrupted)
@@ -144,6 +156,7 @@ def test_a_stage_that_broke_off_can_be_resumed_by_itself(
             raise KeyboardInterrupt
         return store(*arguments, **named)
 
+    allow()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "store", interrupted)
         cli(*options(tmp_path / "out", "dpsgd"))
@@ -159,6 +172,49 @@ def test_a_budget_that_an_owner_has_set_is_kept(cli: Cli, tmp_path: Path) -> Non
     with Ledger.open() as ledger:
         account = ledger.account("digits/stage-1")
     assert account is not None and account.epsilon == 1.0 and not account.bookings
+
+
+def test_a_spent_data_set_is_not_spent_again_in_stages(cli: Cli, tmp_path: Path) -> None:
+    """Nobody has set budgets for the stages: all of them are refused at once, before anything is booked or made."""
+    with Ledger.open() as ledger:
+        ledger.set_budget("digits", 1.0, 1e-5)
+        ledger.book("digits", plan="{}", method="dm", epsilon=1.0, delta=1e-5, counts={"sum": 1})
+    refused = cli(*options(tmp_path / "out"), "--json")
+    assert refused.code == 3 and "Nothing was booked" in refused.json["error"]["message"]
+    commands = refused.json["error"]["next_command"].split(" && ")
+    assert [command.split()[3] for command in commands] == ["digits/stage-1", "digits/stage-2"]
+    assert not (tmp_path / "out").exists()
+    with Ledger.open() as ledger:
+        assert [(found.dataset, found.spent_epsilon) for found in ledger.accounts()] == [("digits", 1.0)]
+    for command in commands:  # the owner's decision; what the refusal names is enough
+        assert cli(*command.split()[1:]).code == 0
+    assert cli(*options(tmp_path / "out")).code == 0
+
+
+def test_a_first_booking_is_no_budget_for_a_stage(cli: Cli, tmp_path: Path) -> None:
+    with Ledger.open() as ledger:
+        for stage in (1, 2):
+            ledger.book(f"digits/stage-{stage}", plan="{}", method="dm", epsilon=1.0, delta=1e-6, counts={"sum": 1})
+    refused = cli(*options(tmp_path / "out", "ldpdc"))
+    assert refused.code == 3 and "digits/stage-1, digits/stage-2" in refused.err
+    with pytest.raises(BudgetRefused, match="part of a data set"):
+        one_stage(tmp_path / "stage")
+    assert not (tmp_path / "stage").exists()
+
+
+def test_a_stage_makes_no_ledger(cli: Cli, tmp_path: Path, own_home: Path) -> None:
+    refused = cli(*options(tmp_path / "out", "ldpdc"))
+    assert refused.code == 3 and "limbeck budget set digits/stage-2" in refused.err
+    with pytest.raises(LedgerFault, match="There is no ledger"):
+        one_stage(tmp_path / "stage")
+    assert not list(own_home.iterdir()) and not (tmp_path / "out").exists()
+
+
+def one_stage(out: Path) -> None:
+    """A stage by itself, past the checks of a course."""
+    request = Request(data="digits", part="stage-1:0,1")
+    plan, source = plan_for(request, "ldpdc", {"per_class": 2, "L": 999}, 1.0, 1e-5)
+    condense(request, plan, source, out, Silent())
 
 
 def test_stages_share_out_the_classes() -> None:

@@ -171,7 +171,7 @@ def test_a_folder_belongs_to_one_specification(cli: Cli, budget: None, tmp_path:
         (("--vary", "epsilon=1", "--models", "nonsense"), "Unknown model"),
         (("--vary", "epsilon=1", "--preset", "nonsense"), "Unknown preset"),
         (("--vary", "epsilon=1", "--networks", "0"), "repeats=0"),
-        (("--vary", "epsilon=1", "--test", "adult"), "not on this machine"),
+        (("--vary", "epsilon=1", "--test", "adult"), "another shape or other classes"),
         (("--vary", "epsilon=1", "--test", "digits:train"), "trained on and tested on"),
         (("--vary", "epsilon=1", "--device", "nonsense"), "not available"),
     ],
@@ -182,6 +182,14 @@ def test_bad_input_spends_nothing(
     ended = cli(*SMALL, "--out", tmp_path / "out", *arguments)
     assert ended.code in (2, 4) and words in ended.err, ended.err
     assert spend() == (0.0, 0) and not (tmp_path / "out").exists()
+
+
+def test_a_set_that_cannot_be_had_spends_nothing(cli: Cli, never_loaded: None, tmp_path: Path) -> None:
+    arguments = ("sweep", "mnist", *SMALL[2:], "--vary", "epsilon=1", "--out", tmp_path / "out")
+    ended = cli(*arguments)
+    assert ended.code == 4 and "not on this machine" in ended.err
+    assert spend() == (0.0, 0) and not (tmp_path / "out").exists()
+    assert cli(*arguments, "--price").code == 0  # a price needs no record, so it fetches none
 
 
 def test_a_set_of_ones_own_is_the_owners(cli: Cli, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ __all__ = [
     "open_source",
     "verify",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -33,6 +33,7 @@ from limbeck.queries import (
     SMALLEST_NORMAL,
     ClippedSum,
     Query,
+    apart,
     finite_or_word,
     number_from,
     require_count,
@@ -104,8 +105,9 @@ def require_delta(delta: float, records: int | None = None) -> None:
     if delta >= 1:
         raise BadInput(f"delta must be below 1, got delta={delta}.")
     if records is not None and delta >= 1 / records:
+        shown, limit = apart(delta, 1 / records)
         raise BadInput(
-            f"delta={delta:g} is not below 1/N = {1 / records:.3g} for N = {records} records: it would allow whole records "
+            f"delta={shown} is not below 1/N = {limit} for N = {records} records: it would allow whole records "
             f"to leak. Choose --delta {_power_of_ten_below(1 / records):g} or less."
         )
 
@@ -274,10 +276,12 @@ def _terms(event: DpEvent) -> Terms | None:
 def _checked_noise(multiplier: float) -> float:
     require_positive("noise_multiplier", multiplier)
     if multiplier > LARGEST_PRICED:
-        raise BadInput(f"noise_multiplier={multiplier:g} is above {LARGEST_PRICED:g}; use less noise.")
+        shown, limit = apart(multiplier, LARGEST_PRICED)
+        raise BadInput(f"noise_multiplier={shown} is above {limit}; use less noise.")
     if multiplier < SMALLEST_MULTIPLIER:
+        shown, limit = apart(multiplier, SMALLEST_MULTIPLIER)
         raise BadInput(
-            f"noise_multiplier={multiplier:g} is below {SMALLEST_MULTIPLIER}, where epsilon is in the hundreds; use more "
+            f"noise_multiplier={shown} is below {limit}, where epsilon is in the hundreds; use more "
             f"noise or a non-private method."
         )
     return multiplier

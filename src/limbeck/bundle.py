@@ -21,6 +21,7 @@ from typing import IO, Any
 from limbeck import certificate as certificates
 from limbeck.editions import is_owner_copy
 from limbeck.errors import NotAuthentic, NotReleasable, OutputFault, RunConflict
+from limbeck.places import require_outside
 
 LONGEST_NAME = 60
 ZIP_BEGINS = (1980, 1, 1, 0, 0, 0)
@@ -135,8 +136,7 @@ def _read_plain(path: Path) -> bytes:
 
 
 def _require_free(out: Path, release: Path) -> None:
-    if out.absolute().resolve().is_relative_to(release.resolve()):
-        raise RunConflict(f"{out} lies inside the release; a bundle there would break it. Choose another --out.")
+    require_outside(out)
     if out.exists() or out.is_symlink():
         raise RunConflict(f"{out} exists already; nothing is overwritten. Choose another --out.")
     if not out.absolute().parent.is_dir():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -25,9 +24,10 @@ from limbeck.accounting import price, require_delta
 from limbeck.editions import is_owner_copy, require_no_owner_copy
 from limbeck.errors import BadInput, LedgerFault, NotAuthentic, NotReleasable
 from limbeck.plan import Plan
-from limbeck.queries import finite_or_word, number_from, query_from_dict
+from limbeck.queries import apart, finite_or_word, number_from, query_from_dict
 from limbeck.schema import Schema
 from limbeck.vault.noise import SECURE, Randomness
+from limbeck.vault.secret_file import read_or_create
 
 FORMAT = 1
 NAME = "certificate.json"
@@ -99,18 +99,19 @@ def sign(certificate: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
 
 
 def signing_key(path: Path) -> Ed25519PrivateKey:
-    """The owner's key, beside the ledger; made at the first release, readable by the owner alone."""
+    """The owner's key, beside the ledger; made at the first release, readable by the owner alone.
+
+    Guarantee: processes that release together for the first time sign with one and the same key, the one that is kept.
+    """
     try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            raw = Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
-            handle = os.open(path.with_suffix(".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(raw)
-            path.with_suffix(".new").replace(path)
-        return Ed25519PrivateKey.from_private_bytes(path.read_bytes())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Ed25519PrivateKey.from_private_bytes(read_or_create(path, _new_key))
     except (OSError, ValueError) as error:
         raise LedgerFault(f"The signing key {path} cannot be used: {error}.") from None
+
+
+def _new_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
 
 
 def file_hash(path: Path) -> str:
@@ -155,17 +156,26 @@ def verify(release: Path, expected_key: str | None = None) -> dict[str, Any]:
     the folder, and the certificate is as it was signed (by `expected_key`, where given).
     """
     certificate = read(release)
+    check_statement(certificate, release, expected_key)
+    # A link to a folder counts as a file: what is behind it is part of what a reader sees, and nothing hashes it.
+    entries = [path for path in release.rglob("*") if path.is_symlink() or not path.is_dir()]
+    check_files({path.relative_to(release).as_posix(): path for path in entries}, certificate["files"])
+    return certificate
+
+
+def check_statement(certificate: dict[str, Any], release: Path, expected_key: str | None = None) -> None:
+    """All of a certificate that can be checked without its files."""
     try:
         _check_signature(certificate, expected_key)
         _check_words(certificate)
         _check_content(certificate)
         _check_epsilon(certificate)
-        _check_files(release, certificate["files"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if not all(isinstance(text, str) for pair in certificate["files"].items() for text in pair):
+            raise TypeError("files")
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise NotAuthentic(f"The certificate of {release} does not have the right form ({error}).") from None
     except BadInput as error:
         raise NotAuthentic(f"The certificate of {release} cannot be checked: {error.message}") from None
-    return certificate
 
 
 def require_releasable(certificate: Mapping[str, Any]) -> None:
@@ -245,7 +255,8 @@ def _check_epsilon(certificate: dict[str, Any]) -> None:
     stated = number_from(certificate["epsilon"])
     # Another version of the accountants may differ in the last digits.
     if cost.epsilon != stated and not cost.epsilon * (1 - 1e-4) <= stated <= cost.epsilon * 1.01:
-        raise NotAuthentic(f"The certificate states epsilon={stated:g}, its queries cost {cost.epsilon:g}.")
+        said, costs = apart(stated, cost.epsilon)
+        raise NotAuthentic(f"The certificate states epsilon={said}, its queries cost {costs}.")
     if certificate["private"] != math.isfinite(stated):
         raise NotAuthentic("The certificate's word 'private' does not fit its epsilon.")
     paid = {query.label: query.count for query in queries}
@@ -256,26 +267,24 @@ def _check_epsilon(certificate: dict[str, Any]) -> None:
             )
 
 
-def _check_files(release: Path, files: Mapping[str, str]) -> None:
-    # A link to a folder counts as a file: what is behind it is part of what a reader sees, and nothing hashes it.
-    entries = [path for path in release.rglob("*") if path.is_symlink() or not path.is_dir()]
-    present = {path.relative_to(release).as_posix() for path in entries} - {NAME}
-    _refuse_foreign(release, sorted(present - set(files)))
+def check_files(present: Mapping[str, Path], files: Mapping[str, str]) -> None:
+    """Guarantee: returns only if the files of a release, by their names in it, are those that its certificate lists."""
+    _refuse_foreign(present, sorted(set(present) - set(files) - {NAME}))
     for name, stated in files.items():
-        if name not in present:
+        if name not in present or name == NAME:
             raise NotAuthentic(f"{name} is on the certificate but missing from the release.")
-        if not (release / name).is_file():
+        if not present[name].is_file():
             raise NotAuthentic(f"{name} is not a plain file.")  # reading a pipe would wait for ever
-        if file_hash(release / name) != stated:
+        if file_hash(present[name]) != stated:
             raise NotAuthentic(f"{name} was changed: its hash is not the one on the certificate.")
-    require_no_owner_copy(release / name for name in files)
+    require_no_owner_copy(present[name] for name in files)
 
 
-def _refuse_foreign(release: Path, names: list[str]) -> None:
+def _refuse_foreign(present: Mapping[str, Path], names: list[str]) -> None:
     """Name what does not belong to the release, and say where it is the owner's own copy."""
     if not names:
         return
-    shown = [f"{name} (the owner's copy)" if _is_owners(release / name) else name for name in names[:MOST_NAMES]]
+    shown = [f"{name} (the owner's copy)" if _is_owners(present[name]) else name for name in names[:MOST_NAMES]]
     if len(names) > MOST_NAMES:
         shown.append(f"{len(names) - MOST_NAMES} more")
     raise NotAuthentic(
@@ -300,6 +309,8 @@ __all__ = [
     "NAME",
     "SET",
     "certify",
+    "check_files",
+    "check_statement",
     "content_of",
     "file_hash",
     "parse",

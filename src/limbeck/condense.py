@@ -16,7 +16,16 @@ from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
 from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LedgerFault, OutputFault, RunConflict
+from limbeck.errors import (
+    BadInput,
+    BudgetRefused,
+    DataNotFound,
+    DataUnreadable,
+    LedgerFault,
+    OutOfMemory,
+    OutputFault,
+    RunConflict,
+)
 from limbeck.methods import Method, TrainedModel, method_named, settings_of
 from limbeck.model import read_model
 from limbeck.plan import Plan, draw_up
@@ -28,17 +37,23 @@ from limbeck.run import (
     RunRecord,
     carry_out,
     computing_with,
+    damaged_record,
     held,
     is_staged,
     load_plan,
     new_folder,
     new_grant_id,
     put_in_place,
+    require_unused,
     resume_command,
 )
+from limbeck.run_file import check_request_values
 from limbeck.schema import Schema
+from limbeck.staging import fault_of
 from limbeck.vault.api import Grant
 from limbeck.vault.ledger import Ledger, default_path
+from limbeck.vault.ledger_faults import newly_made
+from limbeck.vault.ledger_sums import budget_command
 from limbeck.vault.local import LocalVault, PrivateSource
 from limbeck.vault.noise import Randomness
 
@@ -90,6 +105,7 @@ class Outcome:
     plan: Plan
     seconds: float
     releasable: bool
+    ledger_created: bool = False
 
 
 def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: float) -> Plan:
@@ -131,8 +147,11 @@ def condense(
 
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
+    require_unused(out)
     device, start = checked_device(request.device), request.start_model()
-    with Ledger.open(request.ledger_path) as ledger, new_folder(out) as made:
+    if isinstance(source, DataSource):
+        source.prepare()
+    with _opened(request, plan, reporter) as ledger, new_folder(out) as made:
         record = RunRecord(
             grant=new_grant_id(), plan=plan.to_dict(), request=_absolute(request), schema=source.schema.to_dict()
         )
@@ -143,7 +162,8 @@ def condense(
             grant = vault.grant(plan, record.grant)
             vault.open_records(grant)
             replace(record, booked=True).write(out)
-            return _finish(out, vault, grant, ledger, reporter, device, checkpoint_seconds, start)
+            outcome = _finish(out, vault, grant, ledger, reporter, device, checkpoint_seconds, start)
+            return replace(outcome, ledger_created=ledger.created)
         except Exception:
             if grant is not None:
                 if any(ledger.drawn(grant.id).values()):
@@ -153,6 +173,32 @@ def condense(
             raise
 
 
+def _opened(request: Request, plan: Plan, reporter: Reporter) -> Ledger:
+    """The ledger for a new booking. Where there is none it is made, and that is said: it may be a budget too many."""
+    ledger = Ledger.open(request.ledger_path, create=request.part is None)
+    if ledger.created:
+        reporter.say(newly_made(ledger.path))
+    try:
+        _require_set_budget(ledger, request, plan)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _require_set_budget(ledger: Ledger, request: Request, plan: Plan) -> None:
+    """A part has an account of its own beside that of the whole, so only its owner opens it, never a first booking.
+
+    Guarantee: what is spent of the whole cannot be spent once more by taking it apart, unless the owner allowed it.
+    """
+    if request.part is not None and not ledger.has_budget(plan.dataset):
+        raise BudgetRefused(
+            f"{plan.dataset!r} is a part of a data set, and nobody has set a budget for it. Nothing was booked. A budget "
+            "beside that of the whole is the data owner's decision.",
+            budget_command(plan.dataset, plan.price.epsilon, plan.price.delta),
+        )
+
+
 def resume(
     out: Path, reporter: Reporter, ledger_path: Path | None = None, source: PrivateSource | None = None
 ) -> Outcome:
@@ -160,23 +206,56 @@ def resume(
     began = time.monotonic()
     with held(out):
         record = RunRecord.read(out)
-        plan, request = load_plan(record), _request_of(record, out)
-        with Ledger.open(ledger_path or request.ledger_path) as ledger:
-            if is_staged(out):
+        plan, request, schema = _understood(record, out)
+        with _reopened(out, ledger_path or request.ledger_path) as ledger:
+            if is_staged(out) and _is_whole(out, plan, ledger, record.grant, reporter):
                 ledger.finish(record.grant)
                 put_in_place(out)
                 return _outcome(out, plan, Randomness(request.insecure_seed), began)
             device, start = checked_device(request.device), request.start_model()
             source = source or request.source()
-            if source.schema != Schema.from_dict(record.schema):
+            if source.schema != schema:
                 raise RunConflict(
                     f"The schema of '{plan.dataset}' is not the one that the run in {out} was started with; "
                     "put the first one back to resume it, or start a new run in another folder."
                 )
             vault = LocalVault(source, ledger, Randomness(request.insecure_seed), device)
+            _require_set_budget(ledger, request, plan)
             grant = _take_up(out, vault, record, ledger)
             with computing_with(record.threads):
                 return _finish(out, vault, grant, ledger, reporter, device, SECONDS_BETWEEN_CHECKPOINTS, start)
+
+
+def _reopened(out: Path, path: Path) -> Ledger:
+    """A run that is resumed has its ledger; a new one would know nothing of what is spent."""
+    try:
+        return Ledger.open(path, create=False)
+    except LedgerFault as error:
+        if not path.exists():
+            error.next_command = f"{resume_command(out)} --ledger FILE"
+        raise
+
+
+def _is_whole(out: Path, plan: Plan, ledger: Ledger, grant: str, reporter: Reporter) -> bool:
+    """Whether the staged release can be put in place. A damaged one is removed if it can be made again from what is stored.
+
+    Guarantee: a damaged release is never put in place.
+    """
+    fault = fault_of(out, out / STATE, plan)
+    if fault is None:
+        return True
+    moved = [entry for entry in out.iterdir() if entry.name != STATE]
+    if ledger.state(grant) != "open" or moved:
+        raise RunConflict(
+            f"The release of the run in {out} is damaged ({fault}), and the answers that it was made from are gone or it was "
+            "put in place in part; what the run has booked stays booked. Restore the folder from a backup, or start a new run "
+            "in another folder."
+        )
+    reporter.say(
+        f"The release that was staged in {out} is damaged ({fault}); it is made again from the stored answers."
+    )
+    shutil.rmtree(out / STATE / "release")
+    return False
 
 
 def _take_up(out: Path, vault: LocalVault, record: RunRecord, ledger: Ledger) -> Grant:
@@ -212,7 +291,7 @@ def _finish(
     )
     try:
         carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start)
-    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable) as error:
+    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable, OutOfMemory) as error:
         error.next_command = error.next_command or resume_command(folder)
         raise
     return _outcome(folder, grant.plan, vault.randomness, began)
@@ -248,8 +327,12 @@ def _absolute(request: Request) -> dict[str, Any]:
     return values
 
 
-def _request_of(record: RunRecord, out: Path) -> Request:
+def _understood(record: RunRecord, out: Path) -> tuple[Plan, Request, Schema]:
+    """The values of a run. Whatever this version would not have written is refused before anything is opened."""
     try:
-        return Request(**record.request)
-    except TypeError:
-        raise RunConflict(f"{out / STATE / 'run.json'} does not fit this version of Limbeck.") from None
+        check_request_values(record.request)
+        plan, request, schema = load_plan(record), Request(**record.request), Schema.from_dict(record.schema)
+        method_named(plan.method, plan.settings)
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise damaged_record(out) from None
+    return plan, request, schema

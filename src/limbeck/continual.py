@@ -4,7 +4,8 @@ Chen, Kerkouche and Fritz, "Private Set Generation with Discriminative Informati
 that makes sets releases one per stage, and a fresh classifier is trained on all sets so far. A method that trains a model
 hands it on: every stage goes on from the model of the stage before.
 
-A party is a data set of its own for the ledger (mnist/stage-1, ...), with a vault, a plan and a budget of its own. A record
+A party is a data set of its own for the ledger (mnist/stage-1, ...), with a vault, a plan and a budget of its own, which the
+owner sets beforehand: a record of a stage is also one of the whole set, and what both spend adds up for it. A record
 has one class and so belongs to one party: adding or removing it changes what one stage asks, and everything else only
 works on released results. So all stages together cost what the dearest stage costs (parallel composition). Several
 methods in one comparison read the same records, so the prices of the methods do add up.
@@ -18,11 +19,12 @@ Whoever starts the same course again goes on where it stopped: finished stages a
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +32,15 @@ from limbeck import certificate as certificates
 from limbeck.condense import Request, condense, make_plan, resume
 from limbeck.data.parts import part_text
 from limbeck.data.writer import write_atomic
-from limbeck.errors import BadInput, OutputFault, RunConflict
+from limbeck.errors import BadInput, BudgetRefused, OutputFault, RunConflict
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.models import NETWORKS, choose
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.evaluate.spread import std_of
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.methods import METHODS, method_named
 from limbeck.model import read_model
+from limbeck.places import require_outside
 from limbeck.plan import Plan
 from limbeck.progress import Reporter
 from limbeck.queries import ClippedSum, require_positive
@@ -44,6 +48,7 @@ from limbeck.release import as_json
 from limbeck.run import is_unfinished
 from limbeck.schema import Schema
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger_sums import budget_command, check_fits, rounded_up, total
 
 DP_SGD_EPOCHS = 10  # of the supplement, to balance learning against forgetting
 
@@ -104,6 +109,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
     """Run every stage of every method that is not finished yet, score them and draw the curves."""
     from limbeck.report.stage_curves import stage_curves  # the plotting library takes a second
 
+    require_outside(out)
     claimed = _is_claimed(out, course)
     schema, preset = course.request.source().schema, preset_named(course.preset)
     places = stage_classes(len(schema.classes), course.stages)
@@ -114,9 +120,10 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
     test = course.request.source("test")
     if test.schema.classes != schema.classes:
         raise BadInput("The test records have other classes than the training records; they must be the same.")
+    test.prepare()  # a set that cannot be had is found before anything is paid
     if not claimed:
         _claim(out, course, places)
-    tests = stage_tests(test, places)
+    tests, whose = stage_tests(test, places), marks(test=test)
     runs: dict[str, list[list[list[float]]]] = {}
     for name in course.methods:
         folders: list[Path] = []
@@ -127,9 +134,9 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
                 f"{name}, stage {stage + 1} of {course.stages}: classes {', '.join(_names(schema, places[stage]))}"
             )
             _release(course, name, places, stage, folders, reporter)
-            runs[name].append(_scores(course, name, folders, tests, preset))
+            runs[name].append(_scores(course, name, folders, tests, preset, whose))
             reporter.say(f"  accuracy {statistics.fmean(map(statistics.fmean, runs[name][-1])):.2f} %")
-    result = _result(course, out, schema, places, runs)
+    result = {**_result(course, out, schema, places, runs), **whose}
     write_atomic(out / "continual.json", as_json(result))
     write_atomic(out / "continual.png", stage_curves(result))
     return result
@@ -182,29 +189,47 @@ def _is_claimed(out: Path, course: Course) -> bool:
 
 
 def _claim(out: Path, course: Course, places: tuple[tuple[int, ...], ...]) -> None:
-    """Plan everything, so that what cannot be done is refused before it costs anything; open the budgets; note the course."""
+    """Plan everything, so that what cannot be done is refused before it costs anything; look at the budgets; note the course."""
     plans = {name: [_plan(course, name, places, stage) for stage in range(course.stages)] for name in course.methods}
+    _require_budgets(course, plans)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputFault(f"The folder {out} cannot be made: {error.strerror}.") from None
-    _open_budgets(course, plans)
     write_atomic(out / "course.json", as_json(course.described()))
 
 
-def _open_budgets(course: Course, plans: dict[str, list[Plan]]) -> None:
-    """A party that has no budget yet gets what this comparison costs it; one that has keeps it, and may refuse."""
-    with Ledger.open(course.request.ledger_path) as ledger:
+def _require_budgets(course: Course, plans: dict[str, list[Plan]]) -> None:
+    """Refuse unless the owner has set a budget for every party, and each covers what this comparison costs it.
+
+    Guarantee: no account of a party is opened by a run. The records of a stage are records of the whole too, so budgets of
+    stages that opened by themselves would be a second budget for a data set that is spent.
+    """
+    lacking: dict[str, str] = {}
+    path = course.request.ledger_path
+    with contextlib.ExitStack() as stack:
+        ledger = stack.enter_context(Ledger.open_to_read(path)) if path.exists() else None
         for stage in range(course.stages):
-            prices = [planned[stage].price for planned in plans.values()]
-            party = next(iter(plans.values()))[stage].dataset
-            if ledger.account(party) is None:
-                ledger.set_budget(party, _sum(p.epsilon for p in prices), _sum(p.delta for p in prices))
-
-
-def _sum(values: Iterable[float]) -> float:
-    """As the ledger adds up: exactly, as decimal numbers."""
-    return float(sum(Decimal(repr(value)) for value in values))
+            planned = [plans[name][stage] for name in plans]
+            party = planned[0].dataset
+            epsilon = rounded_up(total(plan.price.epsilon for plan in planned))
+            delta = rounded_up(total(plan.price.delta for plan in planned))
+            account = ledger.account(party) if ledger is not None and ledger.has_budget(party) else None
+            if account is None:
+                lacking[party] = budget_command(party, epsilon, delta) or ""
+                continue
+            try:
+                check_fits(account, epsilon, delta)
+            except BudgetRefused as refused:
+                lacking[party] = refused.next_command or ""
+    if lacking:
+        option = f" --ledger {shlex.quote(str(path))}" if course.request.ledger else ""
+        raise BudgetRefused(
+            f"No budget, or one that does not cover this course, is set for {', '.join(lacking)}. Nothing was booked. Each "
+            f"stage is an account of its own, beside that of the whole data set, whose records it shares: what the stages may "
+            "spend as well is the data owner's decision.",
+            " && ".join(f"{command}{option}" for command in lacking.values() if command) or None,
+        )
 
 
 def _release(
@@ -227,7 +252,9 @@ def _release(
     condense(request, plan, request.source(), folder, reporter)
 
 
-def _scores(course: Course, name: str, folders: list[Path], tests: StageTests, preset: Preset) -> list[list[float]]:
+def _scores(
+    course: Course, name: str, folders: list[Path], tests: StageTests, preset: Preset, whose: dict[str, Any]
+) -> list[list[float]]:
     """For each network the scores on the stages so far; kept, because training takes minutes."""
     path = folders[-1].with_suffix(".json")
     if path.exists():
@@ -239,7 +266,7 @@ def _scores(course: Course, name: str, folders: list[Path], tests: StageTests, p
     else:
         runs = score_sets(folders, tests, course.model, preset, course.repeats, course.seed, device)
     runs = [[round(score, 4) for score in run] for run in runs]
-    write_atomic(path, as_json({"runs": runs}))
+    write_atomic(path, as_json({"runs": runs, **whose}))
     return runs
 
 

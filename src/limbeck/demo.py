@@ -10,6 +10,7 @@ from limbeck.condense import Request, condense, plan_for
 from limbeck.data.writer import write_atomic
 from limbeck.errors import RunConflict
 from limbeck.evaluate.release import evaluate_release
+from limbeck.places import require_outside
 from limbeck.progress import Reporter
 from limbeck.queries import finite_or_word
 from limbeck.release import as_json
@@ -23,6 +24,7 @@ MARK = "limbeck-demo.json"
 
 def run_demo(out: Path, reporter: Reporter) -> dict[str, Any]:
     """Make everything anew in `out`. The demonstration has a ledger of its own: its data is public, its budget a show."""
+    require_outside(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())) and not (out / MARK).exists():
         raise RunConflict(f"{out} exists and is no earlier demonstration; choose another folder with --out.")
     shutil.rmtree(out, ignore_errors=True)

@@ -9,9 +9,11 @@
      |- LedgerFault              5   the ledger file is damaged, locked or on a full disk
      |- NotAuthentic             6   a release that does not verify
      |- NotReleasable            7   intact, but not private: never share it
-     |- RunConflict              8   a run folder that exists, or belongs to another configuration
+     |- RunConflict              8   a run folder that exists, is damaged, or belongs to another configuration
      |- OutputFault              9   the result could not be written
-     `- WallBreach              10   code outside the vault broke a rule; a defect of a method, nothing was released
+     |- WallBreach              10   code outside the vault broke a rule; a defect of a method, nothing was released
+     `- OutOfMemory             11   the work needs more memory than this machine gives
+         `- TooLarge            11   a file that would take more than it is allowed to; refused before it is unpacked
 
 An error is a sentence for a data owner: what is wrong, with the value, and what to do next. It never holds a record.
 """
@@ -72,3 +74,11 @@ class OutputFault(LimbeckError):
 
 class WallBreach(LimbeckError):
     exit_code = 10
+
+
+class OutOfMemory(LimbeckError):
+    exit_code = 11
+
+
+class TooLarge(OutOfMemory):
+    pass

@@ -9,7 +9,7 @@ from typing import Any
 
 from limbeck.accounting import Price, calibrate, price, require_delta
 from limbeck.errors import BadInput, BudgetRefused
-from limbeck.queries import Query, query_from_dict, require_positive
+from limbeck.queries import Query, apart, query_from_dict, require_positive
 from limbeck.schema import Schema
 
 
@@ -88,9 +88,10 @@ def draw_up(
     queries = tuple(queries_at(noise_multiplier))
     cost = price(queries, delta)
     if epsilon is not None and cost.epsilon > epsilon:
+        costs, asked = apart(cost.epsilon, epsilon)
         raise BudgetRefused(
-            f"With noise_multiplier={noise_multiplier:g} the plan costs epsilon={cost.epsilon:g}, more than the "
-            f"epsilon={epsilon:g} that was asked for (difference {cost.epsilon - epsilon:g}). Raise sigma, lower the number of "
+            f"With noise_multiplier={noise_multiplier:g} the plan costs epsilon={costs}, more than the "
+            f"epsilon={asked} that was asked for (difference {cost.epsilon - epsilon:g}). Raise sigma, lower the number of "
             f"iterations, or leave sigma out so that it is chosen for you."
         )
     return Plan(dataset=schema.name, method=method, settings=settings, queries=queries, price=cost)

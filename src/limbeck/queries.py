@@ -253,3 +253,16 @@ def finite_or_word(value: float) -> float | str:
 
 def number_from(value: float | str) -> float:
     return math.inf if value == "infinity" else float(value)
+
+
+def apart(first: float, second: float) -> tuple[str, str]:
+    """Two numbers of a refusal, with as many digits as it takes to tell them apart, six at least.
+
+    >>> apart(0.0499999999, 0.05), apart(2.0, 1.0)
+    (('0.0499999999', '0.05'), ('2', '1'))
+    """
+    for digits in range(6, 18):
+        texts = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts

@@ -5,10 +5,7 @@ It holds nothing that was not paid for. What a model's files are is in `limbeck.
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck import certificate as certificates
+from limbeck.data.arrays import stored
 from limbeck.data.writer import write_atomic, write_npz, write_parquet, write_snapshots
 from limbeck.editions import require_no_owner_copy
-from limbeck.errors import BadInput, NotAuthentic
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, NotAuthentic
 from limbeck.generator import write_generator
 from limbeck.methods import Result, SyntheticSet, TrainedModel
 from limbeck.model import write_model
@@ -127,10 +125,10 @@ def read_release(folder: Path) -> Release:
     if certificates.content_of(certificate) == certificates.MODEL:
         raise BadInput(f"The release in {folder} is a trained model, not a set; in Python limbeck.load_model opens it.")
     try:
-        content = np.load(io.BytesIO((folder / "set.npz").read_bytes()), allow_pickle=False)
+        content = stored(folder / "set.npz", ("x", "y"))
         schema = Schema.from_dict(certificate["public_assumptions"])
         return Release(content["x"], content["y"], certificate, schema)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, BadInput):
+    except (OSError, KeyError, TypeError, BadInput, DataNotFound, DataUnreadable):
         raise NotAuthentic(
             f"The release in {folder} is damaged: set.npz cannot be read.", f"limbeck verify {folder}"
         ) from None

@@ -1,10 +1,10 @@
 """A run: one method, one plan, one grant, one output folder. It can be killed at any moment and taken up again.
 
-    OUT/.run/run.json                 what was asked; written before anything is booked, and again when it is booked
+    OUT/.run/run.json                 what was asked, with a digest; written before anything is booked, and again when it is
     OUT/.run/lock                     held by the process that works on the run
     OUT/.run/progress.json            how far it is, at most a second old; for whoever watches the run
-    OUT/.run/checkpoint.safetensors   the method's tensors at a step; made of answers only, so nothing private
-    OUT/.run/release/                 the release while it is written
+    OUT/.run/checkpoint.safetensors   the method's tensors at a step, with a digest; made of answers only, so nothing private
+    OUT/.run/release/                 the release while it is written; checked before a resumed run puts it in place
     OUT/...                           the release; .run is gone once it is complete
 
 Order: run.json -> book -> read records -> answers and checkpoints -> release staged -> grant closed -> release in place.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import shlex
 import shutil
@@ -26,17 +25,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from limbeck import certificate as certificates
+from limbeck.checkpoint import restore_checkpoint, write_checkpoint
 from limbeck.data.writer import write_atomic
-from limbeck.errors import OutputFault, RunConflict
+from limbeck.errors import BadInput, OutputFault, RunConflict
 from limbeck.methods import Method, Result, TrainedModel, method_named
+from limbeck.places import require_outside
 from limbeck.plan import Plan
 from limbeck.progress import Noted, Reporter
 from limbeck.queries import finite_or_word
+from limbeck.run_file import check_run_values, decoded, encoded
+from limbeck.schema import Schema
 from limbeck.vault.api import Answer, Grant, Map, Question
 from limbeck.vault.local import LocalVault
 
@@ -63,25 +64,34 @@ class RunRecord:
     format: int = FORMAT
 
     def write(self, folder: Path) -> None:
-        write_atomic(folder / STATE / "run.json", json.dumps(asdict(self), indent=1, allow_nan=False).encode())
+        write_atomic(folder / STATE / "run.json", encoded(asdict(self)))
 
     @staticmethod
     def read(folder: Path) -> RunRecord:
-        path = folder / STATE / "run.json"
         try:
-            record = RunRecord(**json.loads(path.read_text(encoding="utf-8")))
-            if not isinstance(record.threads, int) or record.threads < 1:
-                raise ValueError(record.threads)
+            values = decoded((folder / STATE / "run.json").read_bytes())
+            found = values.get("format", FORMAT)
+            if type(found) is int and found != FORMAT:
+                raise RunConflict(
+                    f"{folder / STATE / 'run.json'} has format {found:.6g}; this version of Limbeck reads format {FORMAT}."
+                )
+            record = RunRecord(**values)
+            check_run_values(vars(record))
+            load_plan(record)
+            Schema.from_dict(record.schema)
         except (FileNotFoundError, NotADirectoryError):
             raise _no_run(folder) from None
-        except (OSError, ValueError, TypeError):
-            raise RunConflict(
-                f"{path} is damaged, so the run cannot be taken up again; what it has booked stays booked. "
-                "Restore the file from a backup, or start a new run in another folder."
-            ) from None
-        if record.format != FORMAT:
-            raise RunConflict(f"{path} has format {record.format}; this version of Limbeck reads format {FORMAT}.")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, BadInput):
+            raise damaged_record(folder) from None
         return record
+
+
+def damaged_record(folder: Path) -> RunConflict:
+    return RunConflict(
+        f"{folder / STATE / 'run.json'} is damaged, or it was edited or written by another version, so the run cannot be "
+        "taken up again; what it has booked stays booked. Restore the file from a backup, or start a new run in another "
+        "folder. (If you edited it on purpose, take its entry 'sha256' out.)"
+    )
 
 
 def _no_run(folder: Path) -> RunConflict:
@@ -94,7 +104,8 @@ def _no_run(folder: Path) -> RunConflict:
 
 
 def _command(name: str, folder: Path) -> str:
-    return f"limbeck {name} {shlex.quote(str(folder))}"
+    text = str(folder)
+    return f"limbeck {name} {shlex.quote(f'./{text}' if text.startswith('-') else text)}"
 
 
 def resume_command(folder: Path) -> str:
@@ -116,7 +127,7 @@ def new_folder(out: Path) -> Iterator[Path]:
 
     Gives the topmost folder that was made: whoever removes it leaves everything as it was.
     """
-    _require_unused(out)
+    require_unused(out)
     made = out / STATE
     while not made.parent.exists():
         made = made.parent
@@ -125,11 +136,12 @@ def new_folder(out: Path) -> Iterator[Path]:
     except OSError as error:
         raise OutputFault(f"The output folder {out} cannot be made: {error.strerror}.") from None
     with held(out):
-        _require_unused(out)  # another process may have been faster
+        require_unused(out)  # another process may have been faster
         yield made
 
 
-def _require_unused(out: Path) -> None:
+def require_unused(out: Path) -> None:
+    """Refuse a folder that exists and holds anything, and one inside a release or the folder of another run."""
     try:
         if is_unfinished(out):
             raise RunConflict(f"The output folder {out} holds an unfinished run.", resume_command(out))
@@ -139,6 +151,7 @@ def _require_unused(out: Path) -> None:
             raise RunConflict(f"The output folder {out} {what}; nothing is overwritten. Choose another --out.")
     except OSError as error:
         raise OutputFault(f"The output folder {out} cannot be used: {error.strerror}.") from None
+    require_outside(out)
 
 
 @contextlib.contextmanager
@@ -185,7 +198,7 @@ class RunLog:
         self._reporter = Noted(reporter, folder / STATE / PROGRESS)
 
     def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
-        first = self._restore(state)
+        first = self._restore(total, state)
         self._reporter.start(
             f"{self._grant.plan.method}, epsilon booked {finite_or_word(self._grant.plan.price.epsilon)}", total, first
         )
@@ -203,47 +216,15 @@ class RunLog:
         """Seconds to the next checkpoint; large ones, such as those of many teachers, are to take a tenth of the time at most."""
         return self._every * max(1.0, 10 * took / SECONDS_BETWEEN_CHECKPOINTS)
 
-    def _restore(self, state: dict[str, Tensor]) -> int:
-        if not self._path.exists():
-            return 0
-        try:
-            with safe_open(self._path, "pt") as file:
-                grant = (file.metadata() or {}).get("grant", self._grant.id)
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
-            step = tensors.pop("step")
-        except (SafetensorError, OSError, KeyError):
-            raise RunConflict(
-                f"The checkpoint {self._path} is damaged, and the answers before it are gone; what the run has booked "
-                "stays booked. Restore the file from a backup, or start a new run in another folder."
-            ) from None
-        if grant != self._grant.id or _shapes(tensors) != _shapes(state):
-            raise RunConflict(
-                f"The checkpoint {self._path} belongs to another run or configuration; put the right one back."
-            )
-        for name, tensor in tensors.items():
-            state[name].copy_(tensor)
-        return int(step)
+    def _restore(self, total: int, state: dict[str, Tensor]) -> int:
+        return restore_checkpoint(self._path, self._grant.id, total, state)
 
     def _save(self, step: int, state: dict[str, Tensor], answers: str) -> None:
         # The vault's own part first: its teachers may be ahead of the method's checkpoint, but never behind it.
         self._vault.keep(self._grant)
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-        temporary = self._path.with_suffix(".new")
-        try:
-            save_file({**tensors, "step": torch.tensor(step)}, temporary, {"grant": self._grant.id})
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        except (OSError, SafetensorError) as error:
-            raise OutputFault(
-                f"The checkpoint could not be written ({error}); free some space, then resume the run."
-            ) from None
+        write_checkpoint(self._path, self._grant.id, step, state)
         # Only after the checkpoint is safe on disk may the answers before it go.
         self._vault.forget(self._grant, answers, step)
-
-
-def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def carry_out(

@@ -10,9 +10,10 @@ A second call with the same arguments goes on where the first one stopped. The f
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,16 @@ from limbeck.data import DataSource
 from limbeck.data.writer import write_atomic
 from limbeck.errors import BadInput, DataUnreadable, OutputFault, RunConflict
 from limbeck.evaluate.downstream import require_repeats
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.model import evaluate_model
 from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import preset_named
-from limbeck.evaluate.real import default_models, edition_of, same_form
+from limbeck.evaluate.real import default_models, same_form
 from limbeck.evaluate.release import evaluate_release
 from limbeck.evaluate.spread import spread
 from limbeck.methods import METHODS
 from limbeck.model import is_model
+from limbeck.places import require_outside
 from limbeck.progress import Reporter
 from limbeck.queries import finite_or_word
 from limbeck.release import as_json
@@ -55,7 +58,11 @@ def run_sweep(
     test = Request(data=sweep.test, schema=request.schema, label=request.label, root=request.root).source("test")
     jobs, source = plan_jobs(sweep, request, out)
     _check_scoring(sweep, source, test)
-    with Ledger.open(request.ledger_path) as ledger:
+    for needed in () if only_price else (source, test):
+        needed.prepare()  # a set that cannot be had is found before anything is paid
+    whole = [(job.release / CERTIFICATE).exists() for job in jobs]
+    begun = any(job.release.exists() for job in jobs) and not all(whole)
+    with _ledger_to_read(request.ledger_path, begun) as ledger:
         unpaid = [job for job in jobs if not _is_paid(job, ledger)]
         price = _price(jobs, unpaid)
         reporter.say(
@@ -66,14 +73,15 @@ def run_sweep(
             return {"out": str(out), "price": price, "points": [_priced(job) for job in jobs if job.repeat == 1]}
         require_budget(ledger, unpaid)
     _write(out / NAME, _result(spec, jobs, test))
+    created = False
     for number, job in enumerate(jobs, 1):
         reporter.say(f"set {number} of {len(jobs)}: {_named(job.values)}, epsilon {job.epsilon}")
-        _make(job, request, source, reporter)
+        created |= _make(job, request, source, reporter)
         _score(job, sweep, test, request.device, reporter)
         _write(out / NAME, _result(spec, jobs, test))
     result = _result(spec, jobs, test)
     _draw(result, sweep, out / "curve.png")
-    return {"out": str(out), "price": price, **result}
+    return {"out": str(out), "price": price, "ledger_created": created, **result}
 
 
 def _specification(sweep: Sweep, request: Request) -> dict[str, Any]:
@@ -86,6 +94,7 @@ def _specification(sweep: Sweep, request: Request) -> dict[str, Any]:
 
 def _claim(out: Path, spec: dict[str, Any]) -> None:
     """Refuse a folder that belongs to something else."""
+    require_outside(out)
     path = out / NAME
     if path.exists():
         try:
@@ -117,10 +126,24 @@ def _check_scoring(sweep: Sweep, source: DataSource, test: DataSource) -> None:
     choose(sweep.models or default_models(preset, test.schema), test.schema.shape)
 
 
-def _is_paid(job: Job, ledger: Ledger) -> bool:
+@contextlib.contextmanager
+def _ledger_to_read(path: Path, begun: bool) -> Iterator[Ledger | None]:
+    """The ledger as it is; None where the first booking will make it. A sweep that has begun has its ledger."""
+    if not begun and not path.exists():
+        yield None
+        return
+    with Ledger.open_to_read(path) as ledger:
+        yield ledger
+
+
+def _is_paid(job: Job, ledger: Ledger | None) -> bool:
     if (job.release / CERTIFICATE).exists():
         return True
-    return is_unfinished(job.release) and ledger.state(RunRecord.read(job.release).grant) in ("open", "finished")
+    return (
+        ledger is not None
+        and is_unfinished(job.release)
+        and ledger.state(RunRecord.read(job.release).grant) in ("open", "finished")
+    )
 
 
 def _price(jobs: Sequence[Job], unpaid: Sequence[Job]) -> dict[str, Any]:
@@ -131,13 +154,13 @@ def _price(jobs: Sequence[Job], unpaid: Sequence[Job]) -> dict[str, Any]:
     }
 
 
-def _make(job: Job, request: Request, source: DataSource, reporter: Reporter) -> None:
+def _make(job: Job, request: Request, source: DataSource, reporter: Reporter) -> bool:
+    """Make the set unless it is there; True if its booking made the ledger."""
     if (job.release / CERTIFICATE).exists():
-        return
+        return False
     if is_unfinished(job.release):
-        resume(job.release, reporter)
-    else:
-        condense(request, job.plan, source, job.release, reporter)
+        return resume(job.release, reporter).ledger_created
+    return condense(request, job.plan, source, job.release, reporter).ledger_created
 
 
 def _score(job: Job, sweep: Sweep, test: DataSource, device: str, reporter: Reporter) -> None:
@@ -149,7 +172,7 @@ def _score(job: Job, sweep: Sweep, test: DataSource, device: str, reporter: Repo
         models = None if sweep.models is None else list(sweep.models)
         seed = 1000 * (job.repeat - 1)  # so that no two sets are scored by the same networks
         scores = evaluate_release(job.release, test, models, sweep.preset, sweep.networks, seed, device, reporter)
-    _write(job.evaluation, {**scores, "release": job.release.name, **edition_of(test)})
+    _write(job.evaluation, {**scores, "release": job.release.name})
 
 
 def _result(spec: dict[str, Any], jobs: Sequence[Job], test: DataSource) -> dict[str, Any]:
@@ -159,7 +182,7 @@ def _result(spec: dict[str, Any], jobs: Sequence[Job], test: DataSource) -> dict
         sets = list(some)
         done = [json.loads(job.evaluation.read_text(encoding="utf-8")) for job in sets if job.evaluation.exists()]
         points.append({**_priced(sets[0]), "sets": len(done), "accuracy": _summary(done)})
-    return {"format": FORMAT, "specification": spec, "points": points, "test": test.where, **edition_of(test)}
+    return {"format": FORMAT, "specification": spec, "points": points, "test": test.where, **marks(test=test)}
 
 
 def _priced(job: Job) -> dict[str, Any]:

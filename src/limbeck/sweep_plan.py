@@ -123,12 +123,12 @@ def _epsilon_value(text: str) -> float:
     return value
 
 
-def require_budget(ledger: Ledger, unpaid: Sequence[Job]) -> None:
+def require_budget(ledger: Ledger | None, unpaid: Sequence[Job]) -> None:
     """Guarantee: returns only if the budget covers all these sets together."""
     if not unpaid:
         return
     dataset, cost = unpaid[0].plan.dataset, Cost.of(unpaid)
-    account = ledger.account(dataset)
+    account = None if ledger is None else ledger.account(dataset)
     if account is not None:
         check_fits(account, cost.epsilon, cost.delta)
     elif len(unpaid) > 1 or math.isinf(cost.epsilon):

@@ -317,3 +317,11 @@ def test_ctrl_c_keeps_what_was_measured(cli: Cli, tiny: Table, tmp_path: Path, m
     monkeypatch.setattr(bench_run, "carry_out", stopped)
     ended = cli("bench", "papers", "--table", "tiny-1")
     assert ended.code == 130 and "same command" in ended.err
+
+
+def test_the_owners_scores_are_taken_for_no_table(tmp_path: Path) -> None:
+    second = TABLES["dpdc-2"]
+    values = json.loads((RESULTS / "ldpdc-mnist-cpu.json").read_text())
+    (tmp_path / "owners.json").write_text(json.dumps({**values, "edition": "owner"}))
+    with pytest.raises(BadInput, match="marked as the owner's"):
+        import_result(second, run_named(second, "ldpdc/mnist"), "cpu", tmp_path / "owners.json")

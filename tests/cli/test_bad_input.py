@@ -90,7 +90,7 @@ def another_class(root: Path) -> None:
         (not_an_image, "3.png is not a readable image"),
         (cut_short, "3.png is not a readable image"),
         (another_size, "3.png is 9 x 9 pixels, but the schema says 8 x 8"),
-        (another_class, "cow is not named like a class"),
+        (another_class, "1 not named like a class"),
     ],
 )
 def test_bad_folder(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from limbeck.data import open_source
 from limbeck.evaluate.classical import RECIPES
 from limbeck.evaluate.models import ARCHITECTURES, CLASSIFIERS
 from limbeck.evaluate.presets import PRESETS
@@ -140,3 +141,88 @@ def test_scores_stay_out_of_the_release(cli: Cli, release: Path) -> None:
     refused = cli("evaluate", release, "--test", "digits", "--models", FAST, "--out", release / "scores.json")
     assert refused.code == 2 and "no part of a release" in refused.err and not (release / "scores.json").exists()
     assert cli("verify", release).code == 0
+
+
+# Public is what was opened as a named set and compared with its hash
+
+
+@pytest.fixture
+def lookalike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A private folder that is called like a public set, with that set's own schema, in the working directory."""
+    folder = tmp_path / "work" / "digits"
+    folder.mkdir(parents=True)
+    schema = open_source("digits").schema
+    for split, seed in (("train", 1), ("test", 2)):
+        x = np.random.default_rng(seed).integers(0, 17, (40, 1, 8, 8)).astype(np.uint8)
+        np.savez(folder / f"{split}.npz", x=x, y=np.arange(40) % 10)
+    lists = {"shape": schema.shape, "classes": schema.classes, "class_sizes": schema.class_sizes}
+    lines = [f"{name} = {json.dumps(list(value or ()))}" for name, value in lists.items()]
+    lines += [f'name = "digits"\nrecords = {schema.records}\nhigh = {schema.high}']
+    lines += [f"augmentation = {json.dumps(list(schema.augmentation))}"]
+    (folder / "limbeck.toml").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(folder.parent)
+    assert open_source("./digits").schema == schema  # as like as can be
+    return folder
+
+
+@pytest.mark.parametrize("written", ["./digits", "digits/", "./digits:test", "../work/digits"])
+def test_a_folder_that_is_called_like_a_public_set_is_private(
+    cli: Cli, release: Path, lookalike: Path, tmp_path: Path, written: str
+) -> None:
+    scores, page = tmp_path / "scores.json", tmp_path / "report.html"
+    ended = cli("evaluate", release, "--test", written, "--models", FAST, "--out", scores, "--json")
+    assert ended.code == 0 and ended.json["test_records"] == 40
+    assert ended.json["edition"] == "owner" and "benchmarks" not in ended.json
+    refused = cli("report", release, "--evaluation", scores, "--out", page, "--json")
+    assert refused.code == 7 and not page.exists()
+    scores.write_text(json.dumps({**ended.json, "edition": None}))  # as an older version wrote it
+    assert cli("report", release, "--evaluation", scores, "--out", page).code == 7
+    assert cli("report", release, "--evaluation", scores, "--edition", "owner", "--out", page).code == 0
+    assert not open_source(written, split="test").where.startswith("digits")
+
+
+def test_a_bare_name_is_the_named_set_wherever_one_stands(cli: Cli, release: Path, lookalike: Path) -> None:
+    values = cli("evaluate", release, "--test", "digits", "--models", FAST, "--json").json
+    assert values["test_records"] == 360 and values["benchmarks"]["test"]["set"] == "digits:test"
+
+
+def test_training_records_of_a_lookalike_are_private_too(
+    cli: Cli, release: Path, lookalike: Path, tmp_path: Path
+) -> None:
+    models = ("--models", FAST, "--json")
+    ceiling = cli("evaluate", release, "--test", "digits", "--calibrated", "--real", "./digits", *models).json
+    assert ceiling["edition"] == "owner"
+    assert cli("evaluate", "--real", "./digits", "--test", "digits", *models).json["edition"] == "owner"
+    assert cli("evaluate", "--real", "digits", "--test", "./digits", *models).json["edition"] == "owner"
+    measured = cli("fidelity", release, "--data", "./digits", "--judge-epochs", 1, "--json").json
+    assert measured["public_benchmark"] is False
+
+
+def test_public_scores_prove_it_and_are_released(cli: Cli, release: Path, tmp_path: Path) -> None:
+    scores, page = tmp_path / "scores.json", tmp_path / "report.html"
+    models = ("--models", FAST, "--calibrated")
+    values = cli("evaluate", release, "--test", "digits", *models, "--out", scores, "--json").json
+    assert set(values["benchmarks"]) == {"test", "real"}
+    assert cli("report", release, "--evaluation", scores, "--out", page).code == 0
+    ceiling = f"{values['ceiling']['accuracy']['gaussian-nb']['mean']:.2f}"
+    assert ceiling in page.read_text() and "digits:test" in page.read_text()
+    for proof in ({}, {"test": {"set": "digits:test"}}, {"test": {"set": "digits:test", "sha256": "0" * 64}}, [], 3):
+        scores.write_text(json.dumps({**values, "benchmarks": proof}))
+        assert cli("report", release, "--evaluation", scores, "--out", page).code == 7, proof
+    # The owner's word counts for the test records; what real training records reach needs the proof.
+    scores.write_text(json.dumps({**values, "edition": "release", "benchmarks": {}}))
+    assert cli("report", release, "--evaluation", scores, "--out", page).code == 0
+    assert ceiling not in page.read_text() and "digits:test" not in page.read_text()
+
+
+def test_altered_records_of_a_package_are_not_the_public_set(
+    cli: Cli, release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sklearn.datasets
+
+    x, y = sklearn.datasets.load_digits(return_X_y=True)
+    x[0, 20] += 1  # a record of the test split
+    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda **_: (x, y))
+    refused = cli("evaluate", release, "--test", "digits", "--models", FAST, "--json")
+    assert refused.code == 4 and "are not those that Limbeck knows" in refused.json["error"]["message"]
+    open_source("digits").load()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from limbeck.data import fetch, open_source, table
+from limbeck.data import csv_file, fetch, open_source, table
 
 BESIDE = Path(os.environ.get("LIMBECK_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 CACHE = fetch.cache_folder()  # taken before the tests get a cache of their own
@@ -45,7 +45,7 @@ def test_adult_survives_the_round_trip(name: str) -> None:
     if folder is None:
         pytest.skip("the set is not on this machine")
     opened = open_source(f"{name}:test")
-    raw = table.read_columns(folder / "test.csv")
+    raw = csv_file.read_columns(folder / "test.csv")
     decoded = table.decode_rows(opened.load().x, opened.schema)
     for column in opened.schema.columns:
         assert [str(value) for value in decoded[column.name]] == raw[column.name]

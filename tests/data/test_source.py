@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from limbeck.data import open_source, source
+from limbeck.data.benchmark import Benchmark
 from limbeck.data.named import NAMED
+from limbeck.data.parts import part_of
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
 
 
@@ -119,3 +121,24 @@ def test_a_failing_disk_is_an_error_of_the_data(
         opened.load()
     with pytest.raises(DataUnreadable, match="Input/output error"):
         open_source(str(tmp_path / "pets"), schema_path=gray_file)
+
+
+def test_only_what_was_opened_by_name_is_a_benchmark(tmp_path: Path, gray_file: Path) -> None:
+    assert open_source("digits").benchmark == Benchmark("digits", "train")
+    assert open_source("digits:test").benchmark == Benchmark("digits", "test")
+    proofs = {Benchmark(name, split).sha256 for name in NAMED for split in ("train", "test")}
+    assert len(proofs) == 2 * len(
+        {entry.storage for entry in NAMED.values()}
+    )  # both forms of Adult are the same records
+    np.savez(tmp_path / "mnist.npz", x=np.zeros((2, 1, 8, 8), np.uint8), y=np.arange(2))
+    assert open_source(str(tmp_path / "mnist.npz"), schema_path=gray_file).benchmark is None
+    assert part_of(open_source("digits"), "half:0,1").benchmark is None
+
+
+def test_a_path_that_reads_like_a_name_is_shown_as_a_path(
+    tmp_path: Path, gray_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mnist").mkdir()
+    monkeypatch.chdir(tmp_path)
+    opened = open_source("./mnist", schema_path=gray_file)
+    assert (opened.where, opened.benchmark) == ("./mnist", None)

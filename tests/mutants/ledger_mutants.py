@@ -6,10 +6,14 @@ from mutation import Faults, Mutation
 
 ledger, sums, rows = Faults("vault/ledger.py"), Faults("vault/ledger_sums.py"), Faults("vault/ledger_rows.py")
 file, schema = Faults("vault/ledger_file.py"), Faults("vault/ledger_schema.py")
+checks, secret = Faults("vault/ledger_checks.py"), Faults("vault/secret_file.py")
 
 TESTS = "vault/test_ledger.py"
 GUARDS = "vault/test_ledger_guards.py"
 VOID = f"{TESTS}::test_void_gives_back_only_what_was_not_answered"
+FLIPS = "vault/test_ledger_flips.py"
+COMPANIONS = "vault/test_ledger_companions.py"
+SECRETS = "vault/test_secret_file.py"
 TAMPERED = f"{TESTS}::test_tampering_is_detected"
 
 LEDGER: tuple[Mutation, ...] = (
@@ -36,19 +40,33 @@ LEDGER: tuple[Mutation, ...] = (
         "another plan under a grant that is paid",
         f"{GUARDS}::test_the_same_grant_is_paid_once_and_for_its_own_plan_only",
     ),
-    ledger(
+    rows(
         "ledger-void-answered",
-        'if row.state == "finished" or answered',
-        'if row.state == "finished"',
+        'if row.state == "open" and not answered',
+        'if row.state == "open"',
         "an answered booking is given back",
         VOID,
     ),
-    ledger(
+    rows(
         "ledger-void-finished",
-        'if row.state == "finished" or answered',
-        "if answered",
+        'if row.state == "open" and not answered',
+        "if not answered",
         "a finished booking is given back",
         VOID,
+    ),
+    ledger(
+        "ledger-void-of-another",
+        "if row is None or row.dataset != dataset",
+        "if row is None",
+        "the booking of another data set is given back",
+        "cli/test_budgets.py",
+    ),
+    ledger(
+        "ledger-void-again",
+        'if row.state == "void":\n                raise BudgetRefused',
+        'if row.state == "none":\n                raise BudgetRefused',
+        "a booking is given back twice",
+        "cli/test_budgets.py",
     ),
     ledger(
         "ledger-budget-below-spent",
@@ -217,50 +235,52 @@ LEDGER: tuple[Mutation, ...] = (
         f"{TESTS}::test_budget_never_below_spent_and_history_stays",
     ),
     # The file
-    file("file-row-altered", "chain_digest(table, row) != digest", "not digest", "a spend is lowered unseen", TAMPERED),
-    file(
+    checks(
+        "file-row-altered", "chain_digest(table, row) != digest", "not digest", "a spend is lowered unseen", TAMPERED
+    ),
+    checks(
         "file-row-renumbered",
-        "if row[0] != count or ",
-        "if ",
+        "not whole or row[0] != count or ",
+        "not whole or ",
         "rows change places",
         f"{GUARDS}::test_a_row_that_is_replaced_with_a_digest_of_its_own_is_found",
     ),
-    file(
+    checks(
         "file-chain-broken",
         "row[-1] != previous or ",
         "",
         "a row is replaced by one with a digest of its own",
         f"{GUARDS}::test_a_row_that_is_replaced_with_a_digest_of_its_own_is_found",
     ),
-    file(
+    checks(
         "file-rows-missing",
         "if (highest[0] if highest else 0) != count",
         "if count < 0",
         "the last spend goes",
         TAMPERED,
     ),
-    file(
+    checks(
         "file-void-answered",
         "WHERE state = 'void' LIMIT 1",
         "WHERE state = 'none' LIMIT 1",
         "answered, unpaid",
         TAMPERED,
     ),
-    file(
+    checks(
         "file-guards",
         "if _shape(model) != _shape(reader)",
         "if not _shape(reader)",
         "the guards are gone",
         f"{TESTS}::test_missing_guards_are_detected",
     ),
-    file(
+    checks(
         "file-other-program",
         "if application != APPLICATION_ID",
         "if not APPLICATION_ID",
         "another program's file",
         f"{TESTS}::test_other_programs_and_newer_formats_are_refused",
     ),
-    file(
+    checks(
         "file-newer-format",
         "if version != FORMAT_VERSION",
         "if version < FORMAT_VERSION",
@@ -290,11 +310,36 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     file(
         "file-read-and-write",
-        'connection = _connect(path, "ro", patience)',
-        'connection = _connect(path, "rw", patience)',
+        'copy.execute("PRAGMA query_only = ON")',
+        "copy.in_transaction",
         "a reader can write",
         "vault/test_ledger_reading.py::test_nothing_can_be_written_through_it",
     ),
+    checks("file-index-trusted", "integrity_check(1)", "quick_check(1)", "a flipped bit of an index forgets", FLIPS),
+    checks(
+        "file-state-flipped",
+        "NOT IN ('open', 'finished', 'void')",
+        "IN ('none')",
+        "a flipped state is no spend",
+        FLIPS,
+    ),
+    file(
+        "file-not-settled",
+        'connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()',
+        "(0, 0, 0)",
+        "a booking is forgotten with its -wal",
+        COMPANIONS,
+    ),
+    file(
+        "file-made-by-a-reader",
+        "elif not path.parent.is_dir()",
+        "elif path.parent.mkdir(parents=True, exist_ok=True)",
+        "a disk that is not there is a second budget",
+        "cli/test_budgets.py",
+        COMPANIONS,
+        TESTS,
+    ),
+    secret("secret-replaced", "os.link(temporary, path)", "os.rename(temporary, path)", "a key is lost", SECRETS),
     file("file-readable", "path.chmod(0o600)", "path.chmod(0o644)", "others read answers", TESTS),
     schema("schema-chain", "json.dumps([table, *row])", "json.dumps(row[1:])", "a number is not covered", TESTS),
     schema(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from mutation import Faults, Mutation
 
 certificate, editions, release = Faults("certificate.py"), Faults("editions.py"), Faults("release.py")
+staging, checkpoint, marks = Faults("staging.py"), Faults("checkpoint.py"), Faults("evaluate/marks.py")
 
 TESTS = "privacy/test_certificate.py"
 LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"
 FILES = f"{TESTS}::test_no_file_can_be_changed_emptied_removed_renamed_or_added"
 WORDS = "privacy/test_certificate_words.py"
 EDITIONS = "test_editions.py"
+STAGING = "test_damage.py"
+MARKS = "cli/test_evaluate.py"
 
 RELEASE: tuple[Mutation, ...] = (
     certificate(
@@ -100,7 +103,7 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-file-changed",
-        "if file_hash(release / name) != stated",
+        "if file_hash(present[name]) != stated",
         "if not stated",
         "a file is not what was signed",
         FILES,
@@ -110,8 +113,8 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-file-added",
-        "_refuse_foreign(release, sorted(present - set(files)))",
-        "sorted(present - set(files))",
+        "_refuse_foreign(present, sorted(set(present) - set(files) - {NAME}))",
+        "sorted(set(present) - set(files))",
         "a file that nobody listed",
         FILES,
     ),
@@ -124,7 +127,7 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-owners-copy",
-        "require_no_owner_copy(release / name for name in files)",
+        "require_no_owner_copy(present[name] for name in files)",
         "len(files)",
         "the owner's page, listed and signed",
         f"{WORDS}::test_an_owners_copy_is_found_even_if_the_owner_signs_it",
@@ -164,12 +167,33 @@ RELEASE: tuple[Mutation, ...] = (
         "noise that is not secret is shared",
         "privacy/test_rules.py::test_rule_05_an_insecure_seed_is_stamped_and_not_releasable",
     ),
-    certificate(
-        "certificate-readable-key",
-        "os.O_TRUNC, 0o600",
-        "os.O_TRUNC, 0o644",
-        "others sign",
-        f"{TESTS}::test_the_signing_key_is_for_its_owner_only",
+    staging(
+        "staged-other-plan",
+        "if (stated, queries) != ([plan.dataset, plan.method, plan.settings], plan.queries)",
+        "if not stated",
+        "a release of another plan is put in place",
+        STAGING,
+    ),
+    staging(
+        "staged-files",
+        'certificates.check_files(dict(_present(folder, staged, state)), certificate["files"])',
+        'certificate["files"]',
+        "a damaged release is put in place",
+        STAGING,
+    ),
+    checkpoint(
+        "checkpoint-damaged",
+        "metadata.get(DIGEST) not in (None, digest_of(owner, tensors))",
+        "not owner",
+        "a damaged checkpoint is taken up and signed",
+        STAGING,
+    ),
+    marks(
+        "marks-one-of-two",
+        "if len(proofs) == len(used)",
+        "if proofs",
+        "a score on private records counts as public",
+        MARKS,
     ),
     certificate(
         "certificate-stated-price",

@@ -20,6 +20,7 @@ CRITICS = "vault/test_critics.py"
 STORE = "vault/test_ensemble_store.py"
 SEAL = "vault/test_ensemble_seal.py"
 WALL = "privacy/test_vault_wall.py"
+DAMAGE = "test_damage.py"
 
 TEACHERS: tuple[Mutation, ...] = (
     # Votes
@@ -313,8 +314,21 @@ TEACHERS: tuple[Mutation, ...] = (
         "weights of other teachers",
         STORE,
     ),
-    store("store-seeded-seal", "os.urandom(SEALING_KEY) + secret", "secret + secret", "a seed opens the seal", SEAL),
-    store("store-key-length", "if len(keys) != SEALING_KEY + KEY_BYTES", "if not keys", "half a key", SEAL),
+    store(
+        "store-seeded-seal",
+        "keys = os.urandom(SEALING_KEY) + self",
+        "keys = bytes(SEALING_KEY) + self",
+        "a seed opens the seal",
+        SEAL,
+    ),
+    store("store-key-length", "if len(keys) != KEYS or digest", "if digest", "half a key", SEAL),
+    store(
+        "store-key-damaged",
+        'digest not in (b"", hashlib.sha256(keys).digest())',
+        "not keys",
+        "another key shares out the records anew",
+        DAMAGE,
+    ),
     folder(
         "folder-stays", "shutil.rmtree(folder, ignore_errors=True)", "folder.exists()", "teachers outlive a run", STORE
     ),

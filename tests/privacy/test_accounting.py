@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
@@ -246,3 +247,18 @@ def test_queries_without_noise_cannot_be_calibrated() -> None:
     free = ClippedSum(label="a", map="identity", clip=1.0, noise_multiplier=0.0)
     with pytest.raises(BadInput):
         calibrate(lambda _: (free,), 1.0, DELTA)
+
+
+@pytest.mark.parametrize("below", [1e-3, 1e-6, 1e-9, 1e-12, 7e-18])
+def test_a_refusal_shows_two_numbers_that_differ(below: float) -> None:
+    """Never "noise_multiplier=0.05 is below 0.05"."""
+    refused = [
+        lambda: sampled_gaussian(0.5, 10, 0.05 - below, DELTA),
+        lambda: sampled_gaussian(0.5, 10, 1e9 * (1 + max(below, 1e-15)), DELTA),
+        lambda: require_delta(1e-3 * (1 + max(below, 1e-15)), 1000),
+    ]
+    for ask in refused:
+        with pytest.raises(BadInput) as caught:
+            ask()
+        numbers = re.findall(r"(?:=|below|above) ?(\d[\d.e+-]*\d|\d)", caught.value.message)
+        assert len(numbers) >= 2 and numbers[0] != numbers[1], caught.value.message

@@ -129,6 +129,7 @@ def test_the_whole_vault_changes_one_teacher_only(records: Records, schema: Sche
     """From the records to the answers, with the vault's own key: neighbours are asked the same questions."""
     held = {}
     for name, chosen in (("one", records), ("other", with_one_more(records))):
+        (tmp_path / name).mkdir()
         with Ledger.open(tmp_path / name / "ledger.sqlite") as ledger:
             vault = LocalVault(MemorySource(schema, chosen), ledger, Randomness(3))
             grant = vault.grant(plan_of(query_for()))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from limbeck.data import open_source
+from limbeck.data.benchmark import Benchmark
 from limbeck.editions import page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable
 from limbeck.report.gather import Sources, gather
@@ -43,6 +44,7 @@ def evaluation(release: Path, tmp_path: Path) -> Path:
     values = {
         "release": str(release), "test": "digits:test", "preset": "cpu", "labels": "hard", "repeats": 1,
         "accuracy": {"mlp": {"mean": 61.25, "std": 0.5, "runs": [61.25]}},
+        "benchmarks": {"test": Benchmark("digits", "test").to_dict(), "real": Benchmark("digits", "train").to_dict()},
         "ceiling": {"accuracy": {"mlp": {"mean": 97.75}}}, "control": {"accuracy": {"mlp": {"mean": 9.5}}},
     } | {name: stated[name] for name in ("method", "epsilon", "records")}  # fmt: skip
     return written(tmp_path / "evaluation.json", values)
@@ -133,9 +135,11 @@ def test_the_owners_edition_works_without_data_and_ledger(cli: Cli, release: Pat
     assert STAMP in page and not REAL.search(page) and "All bookings" not in page
 
 
-@pytest.mark.parametrize("change", [{"edition": "owner"}, {"test": "/home/me/held-out.csv"}])
+@pytest.mark.parametrize(
+    "change", [{"edition": "owner"}, {"test": "/home/me/held-out.csv", "benchmarks": {}}, {"benchmarks": {}}]
+)
 def test_scores_on_private_records_are_refused_in_a_release(
-    cli: Cli, release: Path, evaluation: Path, change: dict[str, str]
+    cli: Cli, release: Path, evaluation: Path, change: dict[str, Any]
 ) -> None:
     ended = cli("report", release, "--evaluation", changed(evaluation, **change), "--json")
     assert ended.code == 7 and "owner" in ended.json["error"]["message"]
@@ -164,11 +168,8 @@ def test_no_report_of_the_release_edition_can_be_made_with_the_owners_things(
         Report(certificate=certificate, schema=gray, edition="owner", **owners)  # type: ignore[arg-type]
 
 
-def test_what_real_records_reach_is_left_out_where_they_are_private(
-    release: Path, evaluation: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("limbeck.report.scores.NAMED", {"mnist": None, "digits-of-mine": None})
-    public = changed(evaluation, edition="release")
+def test_what_real_records_reach_is_left_out_where_they_are_private(release: Path, evaluation: Path) -> None:
+    public = changed(evaluation, edition="release", benchmarks={})
     assert "97.75" not in render(gather(Sources(run=release, evaluations=[public])))
 
 
@@ -192,6 +193,10 @@ def test_a_curve_is_drawn_and_may_be_the_owners(cli: Cli, release: Path, tmp_pat
     assert cli("report", release, "--curve", public).code == 0
     page = keeps_the_rules(release.with_name("digits-report.html").read_text())
     assert "Convergence" in page and "Title of the curve" in page and "<polyline" in page
+    proved = {"points": points, "benchmarks": {"test": Benchmark("digits", "test").to_dict()}}
+    assert cli("report", release, "--curve", written(tmp_path / "proved.json", proved)).code == 0
+    unproved = written(tmp_path / "u.json", {"points": points, "test": "digits:test"})
+    assert cli("report", release, "--curve", unproved).code == 7
     private = written(tmp_path / "p.json", {"points": points, "edition": "owner"})
     assert cli("report", release, "--curve", private).code == 7
     assert cli("report", release, "--curve", private, "--edition", "owner").code == 0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from markupsafe import Markup
 
-from limbeck.data.named import named_set
+from limbeck.data.benchmark import Benchmark
 from limbeck.data.writer import write_npz, write_parquet
 from limbeck.errors import BadInput, NotReleasable
 from limbeck.report.budget import budget_view
@@ -20,13 +20,15 @@ from limbeck.report.closeness import closeness_view
 from limbeck.report.convergence import course_drawings, curve_view, read_course
 from limbeck.report.loading import model_snippets, parquet_sentence, scaling_sentence, set_snippets
 from limbeck.report.page import Report, render
-from limbeck.report.scores import is_benchmark, public_part, read_json, require_fit, require_public, score_table
+from limbeck.report.scores import public_part, read_json, require_fit, require_public, score_table
 from limbeck.report.strips import MOST_CLASSES, class_strips, strip, way_strips
 from limbeck.report.wording import guess_share, in_one_sentence, questions
 from limbeck.schema import Schema
 from limbeck.vault.ledger import Account, Booking
 
+PROOF = {"test": Benchmark("mnist", "test").to_dict(), "real": Benchmark("mnist", "train").to_dict()}
 EVALUATION: dict[str, Any] = {
+    "benchmarks": PROOF,
     "release": "/somewhere/tiny", "test": "mnist:test", "preset": "cpu", "labels": "hard", "repeats": 2, "method": "ldpdc",
     "epsilon": 0.987654, "records": 10, "majority_rate": 21.0,
     "accuracy": {"convnet": {"mean": 93.7, "std": 0.4, "runs": [93.3, 94.1]}, "odd": {"mean": math.nan, "runs": "x"}},
@@ -64,19 +66,25 @@ def test_only_scores_of_public_records_may_be_released() -> None:
     for private in (
         {**EVALUATION, "edition": "owner"},
         {**EVALUATION, "edition": "something new"},
-        {**EVALUATION, "test": "/home/me/test.csv"},
+        {**EVALUATION, "benchmarks": {}},  # as older versions wrote it, with the name alone
+        {**EVALUATION, "benchmarks": {"real": PROOF["real"]}},
+        {**EVALUATION, "benchmarks": {"test": {**PROOF["test"], "sha256": "0" * 64}}},
+        {**EVALUATION, "benchmarks": {"test": {**PROOF["test"], "set": "mnist:train"}}},
+        {**EVALUATION, "benchmarks": {"test": {**PROOF["test"], "set": "private:test"}}},
         {"accuracy": {}},
     ):
         with pytest.raises(NotReleasable, match="owner"):
             require_public(private, "it")
 
 
-def test_what_real_training_records_reach_is_released_only_for_public_benchmarks(gray: Schema) -> None:
-    benchmark = named_set("mnist").schema
-    assert is_benchmark(benchmark) and not is_benchmark(gray)
-    assert public_part(EVALUATION, benchmark)["ceiling"]
-    part = public_part({**EVALUATION, "test": "/home/me/test.csv"}, gray)
-    assert "ceiling" not in part and "/home" not in str({key: part[key] for key in part if key != "release"})
+def test_what_real_training_records_reach_is_released_only_for_public_benchmarks() -> None:
+    assert public_part(EVALUATION)["ceiling"] and public_part(EVALUATION)["test"] == "mnist:test"
+    part = public_part({**EVALUATION, "test": "/home/me/test.csv", "benchmarks": {}})
+    assert "ceiling" not in part and part["rows"] == [
+        {"model": "boost", "skipped": "its package is missing"},
+        {"model": "convnet"},
+    ]
+    assert "/home" not in str({key: part[key] for key in part if key != "release"})
     assert "control" in part  # it comes from no record
 
 

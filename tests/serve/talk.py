@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from limbeck.data.benchmark import Benchmark
 from limbeck.serve.server import Server
 
 
@@ -44,6 +45,7 @@ def evaluation_of(release: Path, **changes: Any) -> dict[str, Any]:
     stated = json.loads((release / "certificate.json").read_text())
     return {
         "release": str(release), "test": "digits:test", "preset": "cpu", "labels": "hard", "repeats": 1,
+        "benchmarks": {"test": Benchmark("digits", "test").to_dict()},
         "accuracy": {"mlp": {"mean": 61.25, "std": 0.5, "runs": [61.25]}},
         **{name: stated[name] for name in ("method", "epsilon", "records")}, **changes,
     }  # fmt: skip

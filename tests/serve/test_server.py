@@ -197,7 +197,9 @@ def test_a_release_that_is_not_private_says_so_and_is_not_handed_out(serving: Se
 
 def test_scores_that_are_the_owners_are_not_shown(server: Server, runs: Path) -> None:
     for name, change in (
-        ("owner", {"edition": "owner"}), ("private", {"test": "/home/me/held-out.csv"}), ("other", {"epsilon": 9.0}),
+        ("owner", {"edition": "owner"}),
+        ("private", {"test": "/home/me/held-out.csv", "benchmarks": {}}), ("name alone", {"benchmarks": {}}),
+        ("other", {"epsilon": 9.0}),
     ):  # fmt: skip
         (runs / f"{name}.json").write_text(json.dumps(evaluation_of(runs / "first", **change)))
     (runs / "broken.json").write_text('{"accuracy": {"mlp"')
@@ -262,7 +264,7 @@ def test_progress_of_a_run_at_work(server: Server, runs: Path) -> None:
     assert page.status == 200 and 'max="10" value="3"' in page.text and "<b>" not in page.text
     (state / "progress.json").write_text(json.dumps({**note, "updated": time.time() - 3600}))
     page = ask(server, "/run/new")
-    assert "stopped" in page.text and f"limbeck resume {runs / 'new'}" in page.text
+    assert "stopped" in page.text and "limbeck resume new" in page.text and str(runs) not in page.text
     assert ask(server, "/run/new/report").status == 404 and ask(server, "/run/new/download").status == 404
 
 

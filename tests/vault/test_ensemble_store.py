@@ -112,3 +112,16 @@ def test_the_folder_goes_with_the_grant(tmp_path: Path, end: str) -> None:
         assert not folder_of(ledger.path, grants[0]).exists() and folder_of(ledger.path, grants[1]).exists()
         getattr(ledger, end)(grants[1])
         assert not (tmp_path / "teachers").exists()
+
+
+def test_teachers_of_a_booking_that_was_given_back_do_not_stay(tmp_path: Path) -> None:
+    """The owner gives a booking back while its run is still at work, and saves its teachers once more."""
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        grant = ledger.book("a", plan="{}", method="m", epsilon=1.0, delta=1e-5, counts={"votes": 1})
+        store = EnsembleStore(ledger.path, grant, Randomness())
+        store.save("votes", 1, IDENTITY, tensors())
+        ledger.give_back("a", grant)
+        assert not folder_of(ledger.path, grant).exists()
+        store.save("votes", 2, IDENTITY, tensors())
+        ledger.void(grant)
+        assert not folder_of(ledger.path, grant).exists()

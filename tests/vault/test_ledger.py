@@ -29,6 +29,7 @@ SUBNORMAL = 5e-324
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    (tmp_path / "folder").mkdir()
     return tmp_path / "folder" / "ledger.sqlite"
 
 
@@ -565,12 +566,15 @@ def test_damage_in_the_middle_is_never_served(path: Path) -> None:
     assert refused > 20
 
 
-def test_damage_beside_an_unmerged_journal_is_left_alone(path: Path, tmp_path: Path) -> None:
-    """As after a crash: the newest rows are still in the -wal file. Neither file may change."""
+def test_damage_beside_an_unmerged_journal_is_left_alone(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a crash in the middle of a step: the newest rows are still in the -wal file. Neither file may change."""
     target = tmp_path / "crashed" / "ledger.sqlite"
     target.parent.mkdir()
     wal, target_wal = Path(f"{path}-wal"), Path(f"{target}-wal")
-    with Ledger.open(path) as ledger:
+    with monkeypatch.context() as patch, Ledger.open(path) as ledger:
+        patch.setattr("limbeck.vault.ledger_file.settle", lambda *_: None)
         grant = book(ledger, 1.0)
         ledger.store(grant, "sum", 0, map_digest="m", payload=bytes(50_000))
         main, journal = path.read_bytes(), wal.read_bytes()
@@ -588,7 +592,6 @@ def test_damage_beside_an_unmerged_journal_is_left_alone(path: Path, tmp_path: P
 
 
 def test_a_lost_ledger_is_not_replaced_while_its_journal_is_there(path: Path) -> None:
-    path.parent.mkdir()
     Path(f"{path}-wal").write_bytes(b"rest")
     with pytest.raises(LedgerFault, match="companion"):
         Ledger.open(path)
@@ -618,7 +621,7 @@ def test_places_that_cannot_hold_a_ledger(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
 def test_folder_not_writable(path: Path) -> None:
-    path.parent.mkdir(mode=0o500)
+    path.parent.chmod(0o500)
     with pytest.raises(LedgerFault, match="writable"):
         Ledger.open(path)
 

@@ -14,54 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
+from children import PRELUDE, SOURCE, account, race, run, start
 
-import limbeck.vault.ledger
 from limbeck.errors import BudgetRefused
-from limbeck.vault.ledger import Account, Ledger
-
-SOURCE = Path(limbeck.vault.ledger.__file__).parents[2]
-
-# Every child starts with this. `die_before(sql)` kills the process when SQLite is about to run that statement.
-PRELUDE = """
-import json, os, signal, sys, time
-from pathlib import Path
-from limbeck.errors import BudgetRefused, LedgerFault
 from limbeck.vault.ledger import Ledger
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def die_before(ledger, sql):
-    ledger.file.connection.set_trace_callback(lambda text: die() if text.startswith(sql) else None)
-
-def book(ledger, epsilon=0.5, count=1000):
-    return ledger.book("digits", plan="{}", method="dm", epsilon=epsilon, delta=1e-6, counts={"sum": count})
-
-path = Path(sys.argv[1])
-"""
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + script, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-    )
-
-
-def run(script: str, *arguments: object) -> tuple[int, str, str]:
-    with start(script, *arguments) as child:
-        output, errors = child.communicate(timeout=60)
-    return child.returncode, output, errors
-
-
-def account(ledger: Ledger) -> Account:
-    found = ledger.account("digits")
-    assert found is not None
-    return found
 
 
 @pytest.fixture
@@ -138,6 +94,7 @@ def test_killed_while_creating_leaves_no_half_ledger(tmp_path: Path) -> None:
         "os.fsync = lambda *a: die()",
     ):
         place = tmp_path / str(len(step)) / "ledger.sqlite"
+        place.parent.mkdir()
         code, _, errors = run(f"import sqlite3\n{step}\nLedger.open(path)", place)
         assert code == -signal.SIGKILL, errors
         with Ledger.open(place) as ledger:
@@ -184,31 +141,6 @@ def test_killed_at_any_moment_keeps_what_was_confirmed(tmp_path: Path) -> None:
 
 # Races
 
-WAIT = """
-ledger = Ledger.open(path)
-print("ready", flush=True)
-sys.stdin.readline()
-"""
-
-
-def race(script: str, path: Path, number: int) -> list[str]:
-    """Start children, wait until all of them are ready, let them go together, and return what each printed."""
-    children = [start(WAIT + script, path, name) for name in range(number)]
-    try:
-        for child in children:
-            assert child.stdout is not None and child.stdout.readline() == "ready\n"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("go\n")
-            child.stdin.flush()
-        results = [child.communicate(timeout=60) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-    assert [errors for _, errors in results] == [""] * number
-    return [output for output, _ in results]
-
 
 def test_only_one_process_gets_the_last_epsilon(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite"
@@ -251,8 +183,39 @@ def test_two_resumed_runs_get_the_same_answers(path: Path) -> None:
     assert outputs[0] == outputs[1] == outputs[2]
 
 
+def test_of_giving_back_and_the_first_answer_one_is_refused(tmp_path: Path) -> None:
+    """Whoever comes first: a booking that was given back never gets an answer, an answered one is never given back."""
+    place, rounds = tmp_path / "ledger.sqlite", 40
+    with Ledger.open(place) as ledger:
+        for number in range(rounds):
+            counts = {"sum": 1}
+            ledger.book(
+                f"set {number}", plan="{}", method="dm", epsilon=1.0, delta=0.0, counts=counts, grant=f"g{number}"
+            )
+    outputs = race(
+        "from limbeck.errors import WallBreach\n"
+        f"for i in range({rounds}):\n"
+        "    try:\n"
+        "        if sys.argv[2] == '0':\n"
+        "            ledger.give_back(f'set {i}', f'g{i}')\n"
+        "        else:\n"
+        "            ledger.store(f'g{i}', 'sum', 0, map_digest='m', payload=b'answer')\n"
+        "        print('won')\n"
+        "    except (BudgetRefused, WallBreach):\n"
+        "        print('lost')\n",
+        place,
+        2,
+    )
+    with Ledger.open(place) as ledger:
+        for number, (given_back, answered) in enumerate(zip(*(output.split() for output in outputs), strict=True)):
+            assert {given_back, answered} == {"won", "lost"}
+            assert ledger.state(f"g{number}") == ("void" if given_back == "won" else "open")
+            assert ledger.drawn(f"g{number}") == {"sum": int(answered == "won")}
+
+
 def test_processes_create_one_ledger(tmp_path: Path) -> None:
     place = tmp_path / "new" / "ledger.sqlite"
+    place.parent.mkdir()
     outputs = []
     children = [start("l = Ledger.open(path); l.set_budget(f'set{sys.argv[2]}', 1, 0)", place, n) for n in range(4)]
     for child in children:

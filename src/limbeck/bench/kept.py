@@ -13,6 +13,7 @@ from limbeck.bench.spec import REAL, Run, Table
 from limbeck.condense import make_plan
 from limbeck.data.named import named_set
 from limbeck.data.writer import write_atomic
+from limbeck.editions import is_owners
 from limbeck.errors import BadInput, DataUnreadable, OutputFault
 from limbeck.methods import method_named
 
@@ -87,6 +88,8 @@ def import_result(table: Table, run: Run, scale: str, path: Path) -> Result:
                 {"preset": scoring.preset.name, "repeats": scoring.networks, "labels": "hard"},
             ),
         ]
+        if is_owners(found):
+            differences.append("it is marked as the owner's, so it was scored on private records")
         if not made or not scored:
             differences.append(f"it was made by '{'; '.join(found['commands'])}'")
         if abs(found["epsilon"] - plan.price.epsilon) > 0.01 * plan.price.epsilon:

@@ -127,6 +127,7 @@ def _release(
         reporter.say(f"using the set that is kept in {release}")
         return release, 0.0
     request = replace(request, ledger=str(folder / "ledger.sqlite"))
+    folder.mkdir(parents=True, exist_ok=True)
     if not plan.is_private:
         with Ledger.open(request.ledger_path) as ledger:
             ledger.set_budget(plan.dataset, math.inf, DELTA)

@@ -64,6 +64,7 @@ def papers(
     from limbeck.bench.tables import tables_named
     from limbeck.condense import checked_device
     from limbeck.data.fetch import cache_folder
+    from limbeck.places import require_outside
 
     if tables is None and not show:
         raise BadInput("Name a table with --table, or see them all with --list.", "limbeck bench papers --list")
@@ -71,6 +72,9 @@ def papers(
     checked_scale(scale)
     checked_device(device)
     folder = results or _default_results()
+    for place in (folder, sets):
+        if place is not None:
+            require_outside(place)
     if show:
         _list(chosen, folder, as_json)
         return
@@ -189,7 +193,9 @@ def render(
     from limbeck.bench.tables import TABLES
     from limbeck.data.writer import write_atomic
     from limbeck.errors import OutputFault
+    from limbeck.places import require_outside
 
+    require_outside(page)
     folder = results or _default_results()
     there = page.read_text(encoding="utf-8") if page.is_file() else ""
     marked = is_marked(there, TABLES.values())

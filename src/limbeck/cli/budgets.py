@@ -1,8 +1,13 @@
-"""budget set, budget show."""
+"""budget set, budget show, budget void."""
 
 from __future__ import annotations
 
 import math
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,12 +37,16 @@ def set_budget(
 ) -> None:
     """Set what a data set may spend in all. Never below what it has spent; there is no reset."""
     from limbeck.vault.ledger import Ledger
+    from limbeck.vault.ledger_faults import newly_made
 
     value = epsilon_value(epsilon)
     assert value is not None
     with Ledger.open(ledger) as book:
+        if book.created:
+            print(newly_made(book.path), file=sys.stderr)
         account = book.set_budget(dataset, value, delta)
-    emit(as_json, _values(account), _lines([account]))
+        answers = book.answers()
+    emit(as_json, {**_values(account, answers), "ledger_created": book.created}, _lines([account], answers))
 
 
 @budget.command("show")
@@ -46,28 +55,78 @@ def show_budget(
     ledger: LedgerPath = None,
     as_json: Json = False,
 ) -> None:
-    """Show budgets, what is spent and what is left."""
+    """Show budgets, what is spent and what is left, and the bookings that are still open. Changes nothing."""
     from limbeck.errors import DataNotFound
     from limbeck.vault.ledger import Ledger
 
-    with Ledger.open(ledger) as book:
-        if dataset is None:
-            accounts = book.accounts()
-            emit(
-                as_json,
-                {"ledger": str(book.path), "accounts": [_values(account) for account in accounts]},
-                _lines(accounts),
-            )
-            return
-        account = book.account(dataset)
-    if account is None:
-        raise DataNotFound(
-            f"The ledger has no budget for '{dataset}'.", f"limbeck budget set {dataset} --epsilon 1 --delta 1e-5"
+    accounts, answers, path = [], {}, _not_yet_made(ledger)
+    is_there = path is None
+    if path is None:
+        with Ledger.open_to_read(ledger) as book:
+            accounts, answers, path = book.accounts(), book.answers(), book.path
+            chosen = None if dataset is None else book.account(dataset)
+    if dataset is None:
+        lines = (
+            []
+            if is_there
+            else [f"There is no ledger yet at {path}. The first run, or 'limbeck budget set', makes one."]
         )
-    emit(as_json, _values(account), _lines([account]))
+        values = [_values(account, answers) for account in accounts]
+        emit(
+            as_json,
+            {"ledger": str(path), "ledger_exists": is_there, "accounts": values},
+            [*lines, *_lines(accounts, answers)],
+        )
+        return
+    if not is_there or chosen is None:
+        raise DataNotFound(
+            f"The ledger has no budget for '{dataset}'."
+            if is_there
+            else f"There is no ledger yet at {path}: no budget.",
+            f"limbeck budget set {shlex.quote(dataset)} --epsilon 1 --delta 1e-5",
+        )
+    emit(as_json, _values(chosen, answers), _lines([chosen], answers))
 
 
-def _values(account: Any) -> dict[str, Any]:
+@budget.command("void")
+def void_booking(
+    dataset: Dataset,
+    booking: Annotated[str, typer.Argument(help="The booking, as 'limbeck budget show' lists it.")],
+    ledger: LedgerPath = None,
+    as_json: Json = False,
+) -> None:
+    """Give back an open booking of which nothing was ever answered, such as one whose run folder is lost.
+
+    A booking with an answer, or a finished one, is refused: it stays spent. A run that is still at work on the booking
+    ends without a result. The booking stays on record, as void.
+    """
+    from limbeck.vault.ledger import Ledger
+
+    with Ledger.open(ledger, create=False) as book:
+        book.give_back(dataset, booking)
+        account, answers = book.account(dataset), book.answers()
+    values = None if account is None else _values(account, answers)
+    emit(
+        as_json,
+        {"dataset": dataset, "booking": booking, "state": "void", "account": values},
+        [
+            f"Booking {booking} was given back; nothing had been answered.",
+            *(_lines([account], answers) if account else []),
+        ],
+    )
+
+
+def _not_yet_made(ledger: Path | None) -> Path | None:
+    """The default place if there is no ledger yet; None if there is one, or one was named that has to be there."""
+    from limbeck.vault.ledger import default_path
+
+    path = default_path()
+    if ledger is not None or path.exists() or ("LIMBECK_LEDGER" in os.environ and not path.parent.is_dir()):
+        return None
+    return path
+
+
+def _values(account: Any, answers: Mapping[str, int]) -> dict[str, Any]:
     remaining = math.inf if math.isinf(account.epsilon) else account.remaining_epsilon
     return {
         "dataset": account.dataset,
@@ -86,17 +145,19 @@ def _values(account: Any) -> dict[str, Any]:
                 "delta": b.delta,
                 "created": b.created,
                 "state": b.state,
+                "answers": answers.get(b.grant, 0),
             }
             for b in account.bookings
         ],
     }
 
 
-def _lines(accounts: list[Any]) -> list[str]:
+def _lines(accounts: list[Any], answers: Mapping[str, int]) -> list[str]:
     if not accounts:
         return ["No data set has a budget yet. Set one with: limbeck budget set DATA --epsilon 1 --delta 1e-5"]
     rows: list[tuple[object, ...]] = [("data set", "epsilon", "spent", "left", "delta", "delta spent", "runs")]
-    for values in map(_values, accounts):
+    waiting: list[tuple[object, ...]] = [("open booking", "data set", "method", "epsilon", "answers", "booked at")]
+    for values in (_values(account, answers) for account in accounts):
         rows.append(
             (
                 values["dataset"],
@@ -108,4 +169,12 @@ def _lines(accounts: list[Any]) -> list[str]:
                 len(values["bookings"]),
             )
         )
-    return [*table(rows), f"adjacency of every epsilon: {ADD_REMOVE}"]
+        for b in values["bookings"]:
+            if b["state"] == "open":
+                waiting.append((b["grant"], values["dataset"], b["method"], b["epsilon"], b["answers"], b["created"]))
+    lines = [*table(rows), f"adjacency of every epsilon: {ADD_REMOVE}"]
+    if len(waiting) > 1:
+        lines += table(waiting)
+        if any(not row[4] for row in waiting[1:]):
+            lines.append("An open booking without answers whose run is lost: limbeck budget void DATA BOOKING")
+    return lines

@@ -59,6 +59,7 @@ def verify(
 ) -> None:
     """Check a release: its epsilon computed again, every file unchanged, the signature whole, safe to share."""
     from limbeck import certificate as certificates
+    from limbeck.known_faults import known_faults
 
     certificate = certificates.verify(release, key)
     certificates.require_releasable(certificate)
@@ -74,9 +75,11 @@ def verify(
         "releasable": certificate["releasable"],
         "files": len(certificate["files"]),
         "public_key": certificate["signature"]["public_key"],
+        "known_faults": known_faults(certificate),
     }
     lines = [
         f"verified: epsilon {values['epsilon']}, delta {values['delta']:g}, {values['adjacency']}, unit {values['unit']}",
         f"{values['files']} files unchanged; signed by {values['public_key']}",
+        *(f"BUT: {fault}" for fault in values["known_faults"]),
     ]
     emit(as_json, values, lines)

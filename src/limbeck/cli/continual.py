@@ -102,7 +102,9 @@ def _lines(result: dict[str, Any], out: Path) -> list[str]:
     rows: list[tuple[object, ...]] = [("method", *stages, "epsilon of all stages")]
     for name, curve in result["curves"].items():
         rows.append((name, *(f"{mean:.2f}" for mean in curve["mean"]), curve["epsilon"]))
+    owners = ["OWNER'S EDITION: scored on private records. Never share it."] if "edition" in result else []
     return [
+        *owners,
         "mean accuracy on the stages so far, in percent:",
         *table(rows),
         f"delta {result['delta']:g}, {result['adjacency']}. A record is in one stage, so a method's stages cost the",

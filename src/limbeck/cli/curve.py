@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath
 from limbeck.cli.output import emit, reporter, std_text, table
-from limbeck.errors import OutputFault
 
 
 def register(app: typer.Typer) -> None:
@@ -35,18 +35,20 @@ def curve(
     from limbeck.condense import Request, checked_device
     from limbeck.data.writer import write_atomic
     from limbeck.evaluate.curve import curve_of
+    from limbeck.places import require_result_place
     from limbeck.release import as_json as json_bytes
     from limbeck.report.lines import Line, line_picture
 
     checked_device(device)
     for path in (out, picture):
-        if path is not None and not path.parent.is_dir():
-            raise OutputFault(f"The folder {path.parent} for the result does not exist.")
+        require_result_place(path)
     request = Request(
         data=test, schema=str(schema) if schema else None, label=label, root=str(root) if root else None
     )  # fmt: skip
+    source = request.source("test")
+    ready(source)
     with reporter() as shown:
-        result = curve_of(release, request.source("test"), model, preset, repeats, seed, device, shown)
+        result = curve_of(release, source, model, preset, repeats, seed, device, shown)
     points = result["points"]
     if out is not None:
         write_atomic(out, json_bytes(result))

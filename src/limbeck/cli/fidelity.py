@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath
 from limbeck.cli.output import emit, reporter, table
-from limbeck.errors import BadInput, OutputFault
 
 
 def register(app: typer.Typer) -> None:
@@ -50,31 +50,22 @@ def fidelity(
     from limbeck.condense import Request, checked_device
     from limbeck.data.writer import write_atomic
     from limbeck.evaluate.fidelity import Options, fidelity_of_release
+    from limbeck.places import require_result_place
     from limbeck.release import as_json as json_bytes
 
     checked_device(device)
-    _check_out(out, release)
+    require_result_place(out, "Figures of private records are")
     text = {name: None if value is None else str(value) for name, value in (("schema", schema), ("root", root))}
     real = Request(data=data, schema=text["schema"], label=label, root=text["root"])
     heldout = Request(data=test or data, schema=text["schema"], label=label, root=text["root"])
     options = Options(inception=inception, most=most, epochs=judge_epochs, device=device)
+    train, tested = real.source("train"), heldout.source("test")
+    ready(train, tested)
     with reporter() as shown:
-        result = fidelity_of_release(release, real.source("train"), heldout.source("test"), options, shown)
+        result = fidelity_of_release(release, train, tested, options, shown)
     if out is not None:
         write_atomic(out, json_bytes(result))
     emit(as_json, result, _lines(result))
-
-
-def _check_out(out: Path | None, release: Path) -> None:
-    if out is None:
-        return
-    if not out.parent.is_dir():
-        raise OutputFault(f"The folder {out.parent} for the result does not exist.")
-    if release.resolve() in out.resolve().parents:
-        raise BadInput(
-            f"The result tells about private records, so it cannot be written into the release {release}; "
-            "choose another --out."
-        )
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

@@ -27,7 +27,7 @@ from limbeck.cli import (
 )
 from limbeck.cli.output import Stopped, Usage, fail
 from limbeck.errors import LimbeckError, OutputFault
-from limbeck.memory import keep_freed_memory
+from limbeck.memory import keep_freed_memory, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
@@ -69,6 +69,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
+        if ran_out(error):
+            sys.exit(fail(out_of_memory("for this command"), as_json))
         sys.exit(fail(OutputFault(f"{error.strerror or 'A file could not be used'}: {error.filename}."), as_json))
     except Exception as error:
         sys.exit(_unexpected(error, as_json))
@@ -82,6 +84,8 @@ def _unexpected(error: Exception, as_json: bool) -> int:
         return fail(Stopped("Stopped."), as_json)
     if os.environ.get("LIMBECK_DEBUG"):
         traceback.print_exc()
+    if ran_out(error):
+        return fail(out_of_memory("for this command"), as_json)
     # The message of an unforeseen error may quote a record, so only its kind and place are shown.
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, LedgerPath, Root, SchemaPath
 from limbeck.cli.output import emit
 from limbeck.queries import finite_or_word
@@ -63,13 +64,15 @@ def report(
     request = Request(
         data=data, schema=None if schema is None else str(schema), label=label, root=None if root is None else str(root)
     )
+    real = None if data is None else request.source()
+    ready(real)
     sources = Sources(
         run=run,
         edition=edition,
         evaluations=evaluation or (),
         curve=curve,
         fidelity=fidelity,
-        real=None if data is None else request.source(),
+        real=real,
         ledger=ledger,
         history=with_history,
     )

@@ -7,10 +7,11 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limbeck.cli.datasets import ready
 from limbeck.cli.options import (
     Data,
     Delta,
@@ -27,8 +28,11 @@ from limbeck.cli.options import (
     settings_from,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
-from limbeck.plan import Plan
+from limbeck.memory import out_of_memory, ran_out
 from limbeck.queries import finite_or_word
+
+if TYPE_CHECKING:
+    from limbeck.condense import Outcome
 
 Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
 InsecureSeed = Annotated[
@@ -77,13 +81,14 @@ def condense(
         device=device,
     )
     plan, source = work.plan_for(request, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
+    ready(source)
     with stoppable(out), reporter() as shown:
         shown.say(
             f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
             f"{plan.price.adjacency}. You may stop it with Ctrl-C and go on later."
         )
         outcome = work.condense(request, plan, source, out, shown)
-    _emit_outcome(outcome.release, outcome.plan, outcome.seconds, outcome.releasable, as_json)
+    _emit_outcome(outcome, as_json)
 
 
 def resume(
@@ -96,7 +101,7 @@ def resume(
 
     with stoppable(run), reporter() as shown:
         outcome = work.resume(run, shown, ledger)
-    _emit_outcome(outcome.release, outcome.plan, outcome.seconds, outcome.releasable, as_json)
+    _emit_outcome(outcome, as_json)
 
 
 @contextlib.contextmanager
@@ -111,9 +116,14 @@ def stoppable(run: Path) -> Iterator[None]:
             raise Stopped("Stopped; nothing was booked.") from None
         command = resume_command(run)
         raise Stopped(f"Stopped; what was answered so far is kept. Go on with: {command}", command) from None
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not ran_out(error):
+            raise
+        raise out_of_memory("for this run", resume_command(run) if is_unfinished(run) else None) from None
 
 
-def _emit_outcome(release: Path, plan: Plan, seconds: float, releasable: bool, as_json: bool) -> None:
+def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
+    release, plan = outcome.release, outcome.plan
     values = {
         "release": str(release),
         "dataset": plan.dataset,
@@ -121,16 +131,17 @@ def _emit_outcome(release: Path, plan: Plan, seconds: float, releasable: bool, a
         "epsilon": finite_or_word(plan.price.epsilon),
         "delta": plan.price.delta,
         "adjacency": plan.price.adjacency,
-        "releasable": releasable,
-        "seconds": seconds,
+        "releasable": outcome.releasable,
+        "seconds": outcome.seconds,
+        "ledger_created": outcome.ledger_created,
     }
     lines = [
         f"release   {release}",
         f"epsilon   {finite_or_word(plan.price.epsilon)} (delta {plan.price.delta:g}, {plan.price.adjacency})",
-        f"seconds   {seconds:.1f}",
+        f"seconds   {outcome.seconds:.1f}",
         f"report    {release / 'report.html'}",
     ]
-    if not releasable:
+    if not outcome.releasable:
         lines.append("NOT RELEASABLE: this set is not private. Never share it.")
     emit(as_json, values, lines)
 

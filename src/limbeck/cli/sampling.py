@@ -69,16 +69,12 @@ def sample(
 
 def require_free(out: Path) -> None:
     """Never write over a file, nor into a release, which holds only what its certificate lists."""
-    from limbeck.certificate import NAME
+    from limbeck.places import require_outside
 
     if out.suffix not in FORMS:
         raise BadInput(f"--out must end in {' or '.join(FORMS)}, got --out {out}.")
     folder = out.absolute().resolve().parent
-    for place in (folder, *folder.parents):
-        if (place / NAME).exists():
-            raise NotReleasable(
-                f"{out} lies inside the release {place}, which holds only what its certificate lists. Choose another --out."
-            )
+    require_outside(out, NotReleasable)
     if out.exists() or out.is_symlink():
         raise RunConflict(f"{out} exists; nothing is overwritten. Choose another --out.")
     if not folder.is_dir():

@@ -29,16 +29,20 @@ def serve(
         str | None,
         typer.Option(
             "--token",
-            envvar="LIMBECK_TOKEN",
-            help="Let in only who has it. Made and printed if --host is not this machine alone.",
+            help="Let in only who has it. Other users of this machine see it in the list of processes: better --token-file, or "
+            "LIMBECK_TOKEN in the environment. Made and printed if --host is not this machine alone.",
         ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="Read the token from this file, which only you may read (chmod 600)."),
     ] = None,
     ledger: LedgerPath = None,
     as_json: Json = False,
 ) -> None:
     """Show a folder of runs in a browser: progress, releases side by side, budgets, downloads. It changes nothing."""
     from limbeck import certificate as certificates
-    from limbeck.serve.access import access_for
+    from limbeck.serve.access import access_for, chosen_token
     from limbeck.serve.server import start
 
     if not runs.is_dir():
@@ -47,7 +51,7 @@ def serve(
         raise BadInput(
             f"{runs} is itself a release; give the folder that it is in.", f"limbeck serve {runs.absolute().parent}"
         )
-    access = access_for(host, token)
+    access = access_for(host, chosen_token(token, token_file))
     with start(runs.absolute(), ledger, host, port, access) as server:
         values = {"url": server.url, "host": host, "port": server.server_port, "token": access.token, "runs": str(runs)}
         lines = [f"url       {server.url}", f"runs      {runs}"]

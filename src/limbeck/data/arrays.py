@@ -1,37 +1,131 @@
-"""NumPy archives: an .npz file with the arrays x and y."""
+"""NumPy archives: an .npz file with the arrays x and y. Their headers are read, and judged, before their numbers."""
 
 from __future__ import annotations
 
 import zipfile
-import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
-from limbeck.data.records import Array, Records, as_records
-from limbeck.errors import DataNotFound, DataUnreadable
+from limbeck.data.limits import array_bytes, require_count, require_room
+from limbeck.data.records import Array, Records, as_records, require_form
+from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
+from limbeck.memory import ran_out
 from limbeck.schema import Schema
 
+MAGIC = b"\x93NUMPY"
+MOST_DIMENSIONS = 8
+# What NumPy writes. Other methods are slow, or take memory that their header does not announce.
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-def arrays(path: Path) -> tuple[Array, Array]:
-    """The arrays x and y as they are stored. Object arrays are refused: unpickling a file runs its code."""
+
+@dataclass(frozen=True)
+class Header:
+    """What an array's header announces."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def count(self) -> int:
+        count = 1
+        for side in self.shape:
+            count *= side  # Python's integers: the product may be larger than 64 bits hold
+        return count
+
+    @property
+    def room(self) -> int:
+        return array_bytes(self.count, self.dtype.itemsize, converted=self.dtype not in (np.uint8, np.bool_))
+
+
+def arrays(path: Path, schema: Schema | None = None) -> tuple[Array, Array]:
+    """The arrays x and y as they are stored."""
+
+    def judge(headers: dict[str, Header]) -> None:
+        if schema is not None:
+            x, y = headers["x"], headers["y"]
+            require_form(x.shape, y.shape, schema, str(path))
+            require_count(x.shape[0], schema, path)
+
+    found = stored(path, ("x", "y"), schema, judge)
+    return found["x"], found["y"]
+
+
+def stored(
+    path: Path,
+    names: Sequence[str],
+    schema: Schema | None = None,
+    judge: Callable[[dict[str, Header]], None] = lambda headers: None,
+) -> dict[str, Array]:
+    """Arrays of an archive. Object arrays are refused: unpickling a file runs its code. `judge` sees the headers first."""
+    with _opened(path) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        missing = [name for name in names if f"{name}.npy" not in members]
+        if missing:
+            raise DataUnreadable(
+                f"{path} has no array {' and '.join(missing)} among its {len(members)} entries. "
+                "Save it with numpy.savez(file, x=records, y=labels)."
+            )
+        headers = {name: _header(archive, members[f"{name}.npy"], path) for name in names}
+        judge(headers)
+        require_room(sum(header.room for header in headers.values()), path, schema)
+        return {name: _values(archive, members[f"{name}.npy"]) for name in names}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        with path.open("rb") as file:  # opened here, because np.load leaves a damaged file open
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) == MAGIC:
                 raise DataUnreadable(f"{path} is a single array; expected an .npz archive with x and y.")
-            missing = sorted({"x", "y"} - set(archive.files))
-            if missing:
-                raise DataUnreadable(
-                    f"{path} has no array {' and '.join(missing)}; it holds: {', '.join(archive.files) or 'nothing'}."
-                )
-            return archive["x"], archive["y"]
+            with zipfile.ZipFile(file) as archive:
+                yield archive
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
+    except LimbeckError:
+        raise
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen unrelated types on a damaged file
+        if ran_out(error):
+            raise
         raise DataUnreadable(f"{path} is not a readable .npz archive of plain numbers.") from None
 
 
+def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Header:
+    """The announced shape and type, compared with the size that the archive lists for the member."""
+    if member.compress_type not in METHODS:
+        raise DataUnreadable(f"{path} is packed by a method that NumPy does not write; save it with numpy.savez.")
+    with archive.open(member) as file:
+        found = Header(*_announced(file))
+        size = found.count * found.dtype.itemsize
+        # Fields and objects are no numbers, and the names of fields may be the first line of somebody's table.
+        if len(found.shape) > MOST_DIMENSIONS or any(side < 0 for side in found.shape) or found.dtype.kind in "OV":
+            raise ValueError
+        if file.tell() + size != member.file_size:
+            raise DataUnreadable(f"{path} has {member.file_size} bytes in an array whose header announces {size}.")
+    return found
+
+
+def _announced(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    else:  # only for names of fields, and an array of fields is no batch of records
+        raise ValueError
+    return shape, dtype
+
+
+def _values(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    with archive.open(member) as file:
+        values: Array = np.lib.format.read_array(file, allow_pickle=False)
+        return values
+
+
 def read(path: Path, schema: Schema) -> Records:
-    x, y = arrays(path)
+    x, y = arrays(path, schema)
     return as_records(x, y, schema, str(path))

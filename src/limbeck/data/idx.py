@@ -7,15 +7,22 @@ import math
 import re
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from limbeck.data.records import Array, Records, as_records
+from limbeck.data.limits import array_bytes, most_bytes, require_count, require_room
+from limbeck.data.records import Array, Records, as_records, require_form
 from limbeck.errors import DataNotFound, DataUnreadable
 from limbeck.schema import Schema
 
 TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+MOST_DIMENSIONS = 8
+CHUNK = 1 << 20
 SPLITS = {"train": ("train",), "test": ("t10k", "test")}
 _IMAGES = re.compile(r"images[-.]?idx3-ubyte(\.gz)?$|images\.idx(\.gz)?$")
 _LABELS = re.compile(r"labels[-.]?idx1-ubyte(\.gz)?$|labels\.idx(\.gz)?$")
@@ -29,32 +36,97 @@ def is_labels(path: Path) -> bool:
     return _LABELS.search(path.name) is not None
 
 
-def content(path: Path) -> bytes:
-    """The bytes of the file, unpacked if it is gzipped."""
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The content of the file, unpacked while it is read if it is gzipped."""
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            if not packed:
+                yield file
+                return
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(BinaryIO, unpacked)
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataUnreadable(f"{path} cannot be read: {error}.") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        # Without the library's words: they may hold a checksum of the content.
+        raise DataUnreadable(f"{path} cannot be read: it is not a whole gzip file.") from None
+    except OSError as error:
+        raise DataUnreadable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
 
 
-def parse(data: bytes, where: str) -> Array:
-    """The array of an IDX file."""
-    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in TYPES:
-        raise DataUnreadable(f"{where} is not an IDX file: its first four bytes are {data[:4].hex(' ') or 'missing'}.")
-    rank = data[3]
-    start = 4 + 4 * rank
-    if len(data) < start:
-        raise DataUnreadable(f"{where} ends inside its header, after {len(data)} bytes.")
-    shape = struct.unpack(f">{rank}I", data[4:start])
-    kind = np.dtype(TYPES[data[2]])
-    expected = start + math.prod(shape) * kind.itemsize
-    if len(data) != expected:
-        raise DataUnreadable(f"{where} has {len(data)} bytes, but its header announces {expected}.")
-    # A copy, because the view of the bytes is read-only and tensors want memory of their own.
-    return np.frombuffer(data, dtype=kind, offset=start).reshape(shape).astype(kind.newbyteorder("="))
+def chunks(path: Path) -> Iterator[bytes]:
+    """The unpacked content in pieces, for a hash; no more of it than a file may have."""
+    read, most = 0, most_bytes()
+    with _opened(path) as file:
+        while piece := file.read(CHUNK):
+            read += len(piece)
+            if read > most:
+                require_room(read, path)
+            yield piece
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first bytes of an IDX file announce."""
+
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape) * self.kind.itemsize
+
+    @property
+    def room(self) -> int:
+        return array_bytes(math.prod(self.shape), self.kind.itemsize, converted=self.kind != np.uint8)
+
+
+def _header(file: BinaryIO, path: Path) -> Header:
+    start = file.read(4)
+    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES:
+        raise DataUnreadable(f"{path} is not an IDX file: it does not begin like one.")
+    rank = start[3]
+    if not 1 <= rank <= MOST_DIMENSIONS:
+        raise DataUnreadable(f"{path} announces {rank} dimensions; an IDX file of records has 1 to {MOST_DIMENSIONS}.")
+    sides = file.read(4 * rank)
+    if len(sides) < 4 * rank:
+        raise DataUnreadable(f"{path} ends inside its header, after {4 + len(sides)} bytes.")
+    return Header(np.dtype(TYPES[start[2]]), struct.unpack(f">{rank}I", sides))
+
+
+def _announced(path: Path) -> Header:
+    with _opened(path) as file:
+        return _header(file, path)
+
+
+def _values(path: Path) -> Array:
+    """The array of an IDX file. The caller has compared what the header announces with what is allowed."""
+    with _opened(path) as file:
+        found = _header(file, path)
+        data = np.empty(found.size, dtype=np.uint8)
+        filled = 0
+        while filled < found.size:
+            count = file.readinto(data.data[filled : filled + CHUNK])  # type: ignore[attr-defined]
+            if not count:
+                raise DataUnreadable(f"{path} has {filled} bytes of numbers, but its header announces {found.size}.")
+            filled += count
+        if file.read(1):
+            raise DataUnreadable(f"{path} has more bytes of numbers than the {found.size} that its header announces.")
+    return data.view(found.kind).reshape(found.shape).astype(found.kind.newbyteorder("="), copy=False)
+
+
+def load(images: Path, schema: Schema | None = None) -> tuple[Array, Array]:
+    """Records and labels. Both headers are read, and judged, before either file is unpacked."""
+    labels = labels_beside(images)
+    x, y = _announced(images), _announced(labels)
+    if schema is not None:
+        require_form(x.shape, y.shape, schema, str(images))
+        require_count(x.shape[0], schema, images)
+    require_room(x.room + y.room, images, schema)
+    return _values(images), _values(labels)
 
 
 def labels_beside(images: Path) -> Path:
@@ -73,7 +145,5 @@ def images_in(folder: Path, split: str) -> Path | None:
 
 
 def read(images: Path, schema: Schema) -> Records:
-    x = parse(content(images), str(images))
-    labels = labels_beside(images)
-    y = parse(content(labels), str(labels))
+    x, y = load(images, schema)
     return as_records(x, y, schema, str(images))

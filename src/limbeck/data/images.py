@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 
 from limbeck.data.records import Array
-from limbeck.errors import BadInput, DataUnreadable
+from limbeck.errors import BadInput, DataUnreadable, LimbeckError, TooLarge
+from limbeck.memory import ran_out
 from limbeck.schema import Schema
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+# Values of the orientation tag: how the stored picture is turned to stand upright.
+TURNS: dict[Any, Image.Transpose] = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 DEEP_MODES = ("I", "F")
 
@@ -23,20 +39,52 @@ def raw_dtype(schema: Schema) -> type[np.uint8] | type[np.float32]:
 
 
 def decode(image: bytes | Path, schema: Schema, where: str) -> Array:
-    """The raw values of one image, of exactly the schema's size."""
+    """The raw values of one image, of exactly the schema's size once it is turned as its camera says."""
     channels, height, width = schema.shape
+    with opened(image, where) as picture:
+        # The size stands in the header: a wrong (or a maliciously huge) picture is refused before it is unpacked.
+        if picture.size in ((width, height), (height, width)):
+            picture = upright(picture)
+        if picture.size != (width, height):
+            raise DataUnreadable(
+                f"{where} is {picture.size[0]} x {picture.size[1]} pixels, but the schema says {width} x {height}."
+            )
+        return _values(picture, channels, schema, where)
+
+
+@contextmanager
+def opened(image: bytes | Path, where: str) -> Iterator[Image.Image]:
+    """A picture of which only the header is read so far. Formats that run other programs are not tried."""
     try:
-        with Image.open(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
-            # The size stands in the header: a wrong (or a maliciously huge) picture is refused before it is unpacked.
-            if picture.size != (width, height):
-                raise DataUnreadable(
-                    f"{where} is {picture.size[0]} x {picture.size[1]} pixels, but the schema says {width} x {height}."
-                )
-            return _values(picture, channels, schema, where)
-    except DataUnreadable:
+        with warnings.catch_warnings():
+            # Pillow warns of large pictures and of odd notes. Every caller compares the size itself, with its own limit.
+            warnings.simplefilter("ignore")
+            # A file object, never a name: Pillow maps a named TIFF into memory, and then turns it wrongly.
+            with (
+                io.BytesIO(image) if isinstance(image, bytes) else image.open("rb") as file,
+                Image.open(file, formats=FORMATS) as picture,
+            ):
+                yield picture
+    except LimbeckError:
         raise
+    except Image.DecompressionBombError:
+        raise TooLarge(f"{where} is an image of more pixels than can be unpacked safely.") from None
     except Exception as error:  # Pillow's decoders raise a dozen unrelated types on a damaged file
+        if ran_out(error):
+            raise
         raise DataUnreadable(f"{where} is not a readable image ({type(error).__name__}).") from None
+
+
+def upright(picture: Image.Image) -> Image.Image:
+    """Unpack a picture and turn it as its EXIF orientation says; a camera held upright stores it lying."""
+    picture.load()  # a PNG may carry its orientation after the pixels, and Pillow turns a TIFF while unpacking it
+    try:
+        turn = TURNS.get(picture.getexif().get(ExifTags.Base.Orientation))
+    except MemoryError:
+        raise
+    except Exception:  # the pixels are there; a damaged note beside them does not make the record unreadable
+        return picture
+    return picture if turn is None else picture.transpose(turn)
 
 
 def _values(picture: Image.Image, channels: int, schema: Schema, where: str) -> Array:

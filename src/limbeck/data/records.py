@@ -34,25 +34,49 @@ def as_records(x: Array, labels: Array | Sequence[Any], schema: Schema, where: s
     """Bring raw arrays of a file to the form that the vault expects, or say what is wrong with the file."""
     x = as_raw(fit_shape(x, schema, where), where)
     y = class_indices(labels, schema, where)
-    if len(x) != len(y):
-        raise DataUnreadable(f"{where} holds {len(x)} records but {len(y)} labels; there must be one label per record.")
-    if not len(x):
-        raise DataUnreadable(f"{where} holds no record.")
+    require_pairs(len(x), len(y), where)
     return Records(x, y)
+
+
+def require_pairs(records: int, labels: int, where: str) -> None:
+    if records != labels:
+        raise DataUnreadable(
+            f"{where} holds {records} records but {labels} labels; there must be one label per record."
+        )
+    if not records:
+        raise DataUnreadable(f"{where} holds no record.")
+
+
+def require_form(x: tuple[int, ...], y: tuple[int, ...], schema: Schema, where: str) -> None:
+    """The checks of `as_records` that shapes alone decide, so that a header fails them before its file is unpacked."""
+    _order(x, schema, where)
+    require_one_label(y, where)
+    require_pairs(x[0], y[0], where)
+
+
+def require_one_label(y: tuple[int, ...], where: str) -> None:
+    if len(y) != 1:
+        raise DataUnreadable(f"{where} holds labels of shape {y}; there must be one label per record.")
 
 
 def fit_shape(x: Array, schema: Schema, where: str) -> Array:
     """Accept (N, C, H, W), (N, H, W, C) and, for one channel, (N, H, W); for other records (N, numbers)."""
-    shape = schema.shape
-    if x.ndim >= 1 and x.shape[1:] == shape:
-        return x
-    if len(shape) == 3:
-        channels, height, width = shape
-        if x.shape[1:] == (height, width, channels):
-            return np.ascontiguousarray(np.moveaxis(x, -1, 1))
-        if channels == 1 and x.shape[1:] == (height, width):
-            return x[:, None]
-    raise DataUnreadable(f"{where} holds records of shape {x.shape[1:]}, but the schema says {shape}.")
+    order = _order(x.shape, schema, where)
+    if order == "channels last":
+        return np.ascontiguousarray(np.moveaxis(x, -1, 1))
+    return x[:, None] if order == "no channels" else x
+
+
+def _order(found: tuple[int, ...], schema: Schema, where: str) -> str:
+    if found and found[1:] == schema.shape:
+        return "as declared"
+    if schema.is_image and found:
+        channels, height, width = schema.shape
+        if found[1:] == (height, width, channels):
+            return "channels last"
+        if channels == 1 and found[1:] == (height, width):
+            return "no channels"
+    raise DataUnreadable(f"{where} holds records of shape {found[1:]}, but the schema says {schema.shape}.")
 
 
 def as_raw(x: Array, where: str) -> Array:
@@ -67,24 +91,50 @@ def as_raw(x: Array, where: str) -> Array:
 
 def class_indices(labels: Array | Sequence[Any], schema: Schema, where: str) -> Array:
     """Class indices from whole numbers (an index) or texts (a class name)."""
-    array = np.asarray(labels)
-    if array.ndim != 1:
-        raise DataUnreadable(f"{where} holds labels of shape {array.shape}; there must be one label per record.")
-    if array.dtype.kind in "iu" or not array.size:
-        if array.size and (array.min() < 0 or array.max() >= len(schema.classes)):
-            raise DataUnreadable(
-                f"{where} holds labels outside 0..{len(schema.classes) - 1}, "
-                f"but the schema of '{schema.name}' lists {len(schema.classes)} classes."
-            )
-        return array.astype(np.int64)
-    if array.dtype.kind not in "UO":
-        raise DataUnreadable(f"{where} holds labels of type {array.dtype}; they must be class indices or class names.")
-    return _indices_of_names([str(label).strip() for label in array.tolist()], schema, where)
+    if not isinstance(labels, np.ndarray):
+        return _indices_of_cells(labels, schema, where)
+    require_one_label(labels.shape, where)
+    if labels.dtype.kind in "iu" or not labels.size:
+        if labels.size:
+            _require_indices(int(labels.min()), int(labels.max()), schema, where)
+        return labels.astype(np.int64)
+    if labels.dtype.kind not in "UO":
+        raise DataUnreadable(f"{where} holds labels of type {labels.dtype}; they must be class indices or class names.")
+    return _indices_of_names(labels.tolist(), schema, where)
 
 
-def _indices_of_names(names: list[str], schema: Schema, where: str) -> Array:
+def _indices_of_cells(cells: Sequence[Any], schema: Schema, where: str) -> Array:
+    """Of a list. It does not become an array first: that makes every text as long as the longest one."""
+    kinds = {type(cell) for cell in cells}
+    if kinds <= {int}:
+        if cells:
+            _require_indices(min(cells), max(cells), schema, where)
+        return np.array(cells, dtype=np.int64)
+    if kinds in ({float}, {bool}):
+        raise DataUnreadable(
+            f"{where} holds labels of type {kinds.pop().__name__}; they must be class indices or names."
+        )
+    return _indices_of_names(cells, schema, where)
+
+
+def _require_indices(low: int, high: int, schema: Schema, where: str) -> None:
+    if low < 0 or high >= len(schema.classes):
+        raise DataUnreadable(
+            f"{where} holds labels outside 0..{len(schema.classes) - 1}, "
+            f"but the schema of '{schema.name}' lists {len(schema.classes)} classes."
+        )
+
+
+def _indices_of_names(names: Sequence[Any], schema: Schema, where: str) -> Array:
     index = {name: place for place, name in enumerate(schema.classes)}
-    if any(name not in index for name in names):
+    met: dict[int, int] = {}  # one object in many rows is looked up once, for it may be a long text
+    places = []
+    for name in names:
+        place = met.get(id(name))
+        if place is None:
+            place = met[id(name)] = index.get(str(name).strip(), -1)
+        places.append(place)
+    if -1 in places:
         known = ", ".join(schema.classes[:10]) + (", ..." if len(schema.classes) > 10 else "")
         raise DataUnreadable(f"{where} holds a label that is not a class of the schema; its classes are: {known}.")
-    return np.array([index[name] for name in names], dtype=np.int64)
+    return np.array(places, dtype=np.int64)

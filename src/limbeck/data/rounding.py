@@ -7,6 +7,10 @@ import math
 import numpy as np
 
 from limbeck.data.records import Array
+from limbeck.entries import MOST_VALUE
+
+CHUNK = 1 << 20
+LEAST_SPREAD = 1e-20
 
 
 def round_range(values: Array) -> tuple[float, float]:
@@ -17,16 +21,29 @@ def round_range(values: Array) -> tuple[float, float]:
     >>> round_range(np.array([0.02, 0.97]))
     (0.0, 1.0)
     """
-    finite = np.asarray(values, dtype=np.float64)
-    finite = finite[np.isfinite(finite)]
-    if not finite.size:
+    low, high = _extremes(values)
+    if low > high:
         return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    spread = high - low or abs(high) or 1.0
+    spread = high - low if high - low > LEAST_SPREAD else max(abs(high), LEAST_SPREAD) if high else 1.0
     step = 10.0 ** math.floor(math.log10(spread))
     digits = max(0, -round(math.log10(step)))
     low, high = round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
-    return (low, high) if low < high else (low, low + step)
+    # Beside a large number a step may be too small to change it.
+    return (low, high) if low < high else (low, low + max(step, abs(low) * 1e-9))
+
+
+def _extremes(values: Array) -> tuple[float, float]:
+    """The least and the greatest finite value, within what a schema may say; in pieces, for they become doubles."""
+    low, high = math.inf, -math.inf
+    rows = max(1, CHUNK // max(1, values[:1].size))
+    for start in range(0, len(values), rows):
+        with np.errstate(over="ignore"):
+            piece = np.asarray(values[start : start + rows], dtype=np.float64)
+        # A tenth of the bound leaves room for rounding outwards.
+        piece = np.clip(piece[np.isfinite(piece)], -MOST_VALUE / 10, MOST_VALUE / 10)
+        if piece.size:
+            low, high = min(low, float(piece.min())), max(high, float(piece.max()))
+    return low, high
 
 
 def round_count(count: int) -> int:

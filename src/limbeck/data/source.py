@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,28 +11,47 @@ from pathlib import Path
 import numpy as np
 
 from limbeck.data import arrays, fetch, folder, idx, parquet, table
+from limbeck.data.benchmark import Benchmark
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.memory import out_of_memory, ran_out
 from limbeck.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]
 
 Reader = Callable[[Schema], Records]
+Finder = Callable[[fetch.Agree | None], Path]
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """Guarantee: constructing a source reads no record; `load` does, and the vault calls it once the plan is booked."""
+    """Guarantee: constructing a source reads no record and fetches nothing; `load` does, and the vault calls it once the
+    plan is booked.
+
+    `benchmark` is set where the records are those of a named set, opened by its name: then `load` compares them with hashes
+    and raises if they differ. `where` is for people; no decision hangs on what it looks like.
+    """
 
     schema: Schema
     where: str
     reader: Reader = dataclasses.field(repr=False)
+    benchmark: Benchmark | None = None
+    finder: Finder | None = dataclasses.field(default=None, repr=False)
+
+    def prepare(self, agree: fetch.Agree | None = None) -> None:
+        """Have the files at hand: a named set that is nowhere is fetched, or said not to be there. Reads no record."""
+        if self.finder is not None:
+            self.finder(agree)
 
     def load(self) -> Records:
         try:
             return self.reader(self.schema)
-        except OSError as error:
+        except (MemoryError, RuntimeError, OSError) as error:
+            if ran_out(error):
+                raise out_of_memory(f"to read {self.where}") from None
+            if not isinstance(error, OSError):
+                raise
             raise DataUnreadable(f"{self.where} cannot be read: {error.strerror or error}.") from None
 
 
@@ -43,7 +63,10 @@ def open_source(
     label: str | None = None,
     root: Path | None = None,
 ) -> DataSource:
-    """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file)."""
+    """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file).
+
+    A bare name of a named set always means that set; a folder of that name is written './mnist'.
+    """
     base, chosen = split_suffix(spec)
     split = chosen or split
     if split not in SPLITS:
@@ -61,7 +84,8 @@ def open_source(
         raise DataUnreadable(f"{path} cannot be read: {error.strerror or error}.") from None
     if chosen and not has_splits:
         raise BadInput(f"{path} has no train and test split, so ':{chosen}' cannot be chosen; leave it out.")
-    return DataSource(_schema_for(path, schema_path, label), f"{path}:{split}" if has_splits else str(path), read)
+    shown = f"./{path}" if str(path) in NAMED else str(path)  # as it has to be written to be opened again
+    return DataSource(_schema_for(path, schema_path, label), f"{shown}:{split}" if has_splits else shown, read)
 
 
 def split_suffix(spec: str) -> tuple[str, str | None]:
@@ -122,11 +146,14 @@ def _folder_layout(path: Path, split: str) -> tuple[Reader, bool]:
 
 def _open_named(name: str, split: str, root: Path | None) -> DataSource:
     entry = named_set(name)
-    place = fetch.locate(name, root)
+
+    def find(agree: fetch.Agree | None = None) -> Path:
+        return fetch.locate(name, root, agree)
 
     def read(schema: Schema) -> Records:
         if entry.storage == "digits":
             return _digits(split)
+        place = find()
         fetch.verify(name, place, split)
         records = _read_named(entry.storage, place, split, schema)
         if len(records) != entry.size_of(split):
@@ -135,7 +162,7 @@ def _open_named(name: str, split: str, root: Path | None) -> DataSource:
             )
         return records
 
-    return DataSource(entry.schema_of(split), f"{name}:{split}", read)
+    return DataSource(entry.schema_of(split), f"{name}:{split}", read, Benchmark(name, split), finder=find)
 
 
 def _read_named(storage: str, place: Path, split: str, schema: Schema) -> Records:
@@ -154,4 +181,11 @@ def _digits(split: str) -> Records:
 
     x, y = load_digits(return_X_y=True)
     chosen = (np.arange(len(y)) % 5 == 0) == (split == "test")
-    return Records(x[chosen].reshape(-1, 1, 8, 8).astype(np.uint8), y[chosen].astype(np.int64))
+    records = Records(x[chosen].reshape(-1, 1, 8, 8).astype(np.uint8), y[chosen].astype(np.int64))
+    found = hashlib.sha256(records.x.tobytes() + records.y.astype("<i8").tobytes()).hexdigest()
+    if found != fetch.ARRAYS["digits"][split]:
+        raise DataUnreadable(
+            f"The {split} records of 'digits' that scikit-learn gives are not those that Limbeck knows: their SHA-256 is "
+            f"{found[:16]}.... Install scikit-learn anew, or open your copy by its path with a schema of its own."
+        )
+    return records

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from limbeck.data import arrays, folder, idx, parquet, table
-from limbeck.data.records import Array
+from limbeck.data import arrays, csv_file, folder, idx, images, parquet
+from limbeck.data.limits import require_room
+from limbeck.data.records import Array, require_one_label, require_pairs
 from limbeck.data.rounding import round_range
+from limbeck.data.survey_table import parquet_columns, survey_columns
 from limbeck.errors import BadInput, DataUnreadable
 from limbeck.schema import Column
 
-MOST_CATEGORIES = 100
+MOST_CLASSES = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What was found. `left_out` are columns that look like free text or identifiers."""
+    """What was found. `left_out` are columns that look like free text or identifiers, or hold lists."""
 
     shape: tuple[int, ...]
     low: float
@@ -40,14 +40,13 @@ def survey(path: Path, label: str | None) -> Survey:
         return _survey_folder(path, label)
     suffix = path.suffix.lower()
     if idx.is_images(path):
-        return _survey_idx(path)
+        return _survey_arrays(*idx.load(path), str(path))
     if suffix == ".npz":
-        x, y = arrays.arrays(path)
-        return _survey_arrays(x, y, str(path))
+        return _survey_arrays(*arrays.arrays(path), str(path))
     if suffix == ".parquet":
         return _survey_parquet(path, label)
     if suffix == ".csv":
-        return survey_columns(table.read_columns(path), label, path)
+        return _survey_table(csv_file.read_columns(path), label, path)
     raise BadInput(f"{path} is of no known kind; known are a folder of images, .npz, .parquet, .csv and IDX files.")
 
 
@@ -55,57 +54,53 @@ def _survey_folder(path: Path, label: str | None) -> Survey:
     for suffix in (".parquet", ".csv", ".npz"):
         if (path / f"train{suffix}").is_file():
             return survey(path / f"train{suffix}", label)
-    images = idx.images_in(path, "train")
-    if images is not None:
-        return _survey_idx(images)
+    digits = idx.images_in(path, "train")
+    if digits is not None:
+        return _survey_arrays(*idx.load(digits), str(digits))
     if (path / "train").is_dir():
         path = path / "train"
     sizes = {sub.name: len(folder.image_files(sub)) for sub in folder.class_folders(path)}
     first = next((file for sub in folder.class_folders(path) for file in folder.image_files(sub)), None)
     if first is None:
         raise DataUnreadable(f"{path} holds no image; expected one sub-folder of images per class.")
-    shape, high = _picture_form(first, str(first))
+    shape, high = _picture_form(first, f"The first image in {path}")
     return Survey(shape=shape, low=0, high=high, sizes=sizes)
 
 
-def _picture_form(file: Any, where: str) -> tuple[tuple[int, int, int], float]:
-    try:
-        with Image.open(file) as picture:
-            deep = picture.mode.startswith(("I", "F"))
-            channels = 1 if deep or picture.mode in ("L", "1") else len(picture.convert("RGB").getbands())
-            return (channels, picture.height, picture.width), 65535 if deep else 255
-    except Exception as error:  # Pillow's decoders raise a dozen unrelated types on a damaged file
-        raise DataUnreadable(f"{where} is not a readable image ({type(error).__name__}).") from None
-
-
-def _survey_idx(path: Path) -> Survey:
-    labels = idx.labels_beside(path)
-    x, y = idx.parse(idx.content(path), str(path)), idx.parse(idx.content(labels), str(labels))
-    return _survey_arrays(x, y, str(path))
+def _picture_form(image: bytes | Path, where: str) -> tuple[tuple[int, int, int], float]:
+    with images.opened(image, where) as picture:
+        require_room(picture.width * picture.height * 8, where)
+        picture = images.upright(picture)
+        deep = picture.mode.startswith(images.DEEP_MODES)
+        channels = 1 if deep or picture.mode in ("L", "1") else 3
+        return (channels, picture.height, picture.width), 65535 if deep else 255
 
 
 def _survey_arrays(x: Array, y: Array, where: str) -> Survey:
-    if x.ndim not in (2, 3, 4) or not len(x) or x.dtype.kind not in "iufb":
+    if x.ndim not in (2, 3, 4) or not x.size or x.dtype.kind not in "iufb":
         raise DataUnreadable(f"{where} holds x of shape {x.shape} and type {x.dtype}; expected a batch of records.")
+    require_one_label(y.shape, where)
+    require_pairs(len(x), len(y), where)
     shape = x.shape[1:]
     if len(shape) == 2:
         shape = (1, *shape)
     elif len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4):
         shape = (shape[2], *shape[:2])
     low, high = (0.0, 255.0) if x.dtype == np.uint8 else round_range(x)
-    return Survey(shape=shape, low=low, high=high, sizes=_sizes(y.tolist()))
+    values, counts = np.unique(y, return_counts=True)
+    found = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    return Survey(shape=shape, low=low, high=high, sizes=_sizes(found))
 
 
-def _sizes(labels: Sequence[Any], names: tuple[str, ...] = ()) -> dict[str, int]:
+def _sizes(counts: Mapping[Any, int], names: tuple[str, ...] = ()) -> dict[str, int]:
     """Class sizes; whole numbers are class indices, so the classes are 0 to the largest."""
-    counts = Counter(labels)
     if all(isinstance(value, int) and value >= 0 for value in counts) and counts:
         top = max(max(counts) + 1, len(names))
-        if top > 100_000:
-            raise BadInput(f"The labels go up to {top - 1}; they must be class indices that count from 0.")
+        if top > MOST_CLASSES:
+            raise BadInput(f"The labels go beyond {MOST_CLASSES}; they must be class indices that count from 0.")
         return {names[i] if i < len(names) else str(i): counts.get(i, 0) for i in range(top)}
     texts = [name for name in counts if isinstance(name, str) and name]
-    digits = all(name.isdecimal() for name in texts)
+    digits = all(name.isdecimal() and len(name) < 20 for name in texts)
     return {name: counts[name] for name in sorted(texts, key=lambda name: (int(name) if digits else 0, name))}
 
 
@@ -114,57 +109,37 @@ def _survey_parquet(path: Path, label: str | None) -> Survey:
         names = list(file.schema_arrow.names)
         image = parquet.image_column(names)
         if image is None:
-            content = file.read()
-            return survey_columns({name: _texts(content.column(name).to_pylist()) for name in names}, label, path)
+            columns, nested = parquet_columns(file, path)
+            return _survey_table(columns, label, path, nested)
         found = parquet.label_column(names, label or "label", path)
-        labels = file.read(columns=[found]).column(0).to_pylist()
-        first = next(file.iter_batches(batch_size=1, columns=[image]), None)
+        labels: Counter[Any] = Counter()
+        for batch in parquet.batches(file, [found], path, None, parquet.CHUNK):
+            labels.update(cell if isinstance(cell, Hashable) else None for cell in parquet.cells(batch.column(found)))
+        first = next(parquet.batches(file, [image], path, None, 1), None)
         if first is None:
             raise DataUnreadable(f"{path} holds no record.")
-        data = parquet.picture_bytes(first.column(0).to_pylist()[0], str(path))
-        shape, high = _picture_form(io.BytesIO(data), str(path))
+        data = parquet.picture_bytes(parquet.pictures(first.column(image))[0], str(path))
+        shape, high = _picture_form(data, f"The first image in {path}")
         class_names = parquet.class_names(file.schema_arrow.metadata, found)
     return Survey(shape=shape, low=0, high=high, sizes=_sizes(labels, class_names), label=found)
 
 
-def _texts(cells: list[Any]) -> list[str]:
-    return ["" if cell is None else str(cell) for cell in cells]
-
-
-def survey_columns(columns: dict[str, list[str]], label: str | None, path: Path) -> Survey:
-    """Numeric columns with a rounded range, categorical ones with their categories."""
+def _survey_table(columns: dict[str, list[str]], label: str | None, path: Path, nested: tuple[str, ...] = ()) -> Survey:
     if label is None or label not in columns:
         said = "say which column is the label" if label is None else f"there is no column '{label}' for the label"
+        # The names are not listed: in a table without a header line they are the first record.
         raise BadInput(
-            f"{path}: {said}; the columns are: {', '.join(columns)}.", f"limbeck schema draft {path} --label COLUMN"
+            f"{path}: {said} among its {len(columns)} columns; their names must stand in its first line.",
+            f"limbeck schema draft {path} --label COLUMN",
         )
-    kept, left_out = [], []
-    for name, cells in columns.items():
-        column = None if name == label else _column(name, cells)
-        if column is not None:
-            kept.append(column)
-        elif name != label:
-            left_out.append(name)
+    sizes = _sizes(Counter(columns.pop(label)))
+    kept, left_out = survey_columns(columns)
     return Survey(
         shape=(sum(column.width for column in kept),),
         low=-1,
         high=1,
-        sizes=_sizes(columns[label]),
-        columns=tuple(kept),
+        sizes=sizes,
+        columns=kept,
         label=label,
-        left_out=tuple(left_out),
+        left_out=(*left_out, *nested),
     )
-
-
-def _column(name: str, cells: list[str]) -> Column | None:
-    present = [cell for cell in cells if cell]
-    try:
-        values = np.array([float(cell) for cell in present])
-    except ValueError:
-        categories = sorted(set(cells) - {""})
-        return Column(name=name, categories=tuple(categories)) if len(categories) <= MOST_CATEGORIES else None
-    if not np.isfinite(values).any():
-        return None
-    low, high = round_range(values)
-    finite = values[np.isfinite(values)]
-    return Column(name=name, low=low, high=high, integer=bool((finite == np.rint(finite)).all()))

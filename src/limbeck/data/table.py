@@ -6,49 +6,65 @@ category (1 for the row's category, -1 for the others) or, if ordinal, one numbe
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from limbeck.data.records import Array, Records, as_records
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.data import csv_file
+from limbeck.data.limits import require_count, require_room
+from limbeck.data.records import Array, Records, as_records, class_indices
+from limbeck.errors import BadInput, DataUnreadable
 from limbeck.schema import Column, Schema
 
-
-def read_columns(path: Path) -> dict[str, list[str]]:
-    """All columns of a CSV file with a header line, as stripped texts. A short row has empty cells at its end."""
-    try:
-        # A byte that is no UTF-8 is content of a record, so it must not raise; it becomes an unknown category.
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            header = [name.strip() for name in next(reader, [])]
-            rows = [row for row in reader if row]
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except (OSError, csv.Error) as error:
-        raise DataUnreadable(f"{path} is not a readable CSV file ({type(error).__name__}).") from None
-    if not header or len(set(header)) != len(header):
-        raise DataUnreadable(f"{path} needs a header line with {'distinct' if header else 'the'} column names.")
-    return {name: [row[i].strip() if i < len(row) else "" for row in rows] for i, name in enumerate(header)}
+# How many encoded numbers are made at a time.
+CHUNK = 1 << 22
+LONGEST_NUMBER = 1000
 
 
 def require_columns(names: Sequence[str], schema: Schema, path: Path) -> None:
+    """The schema's columns are there. Columns of the file are counted, never named: without a header line, or in a
+    Parquet file made from such a table, their names are the first record."""
     if not schema.columns:
         raise BadInput(f"The schema of '{schema.name}' lists no columns, so the table {path} cannot be encoded.")
     if schema.label in {column.name for column in schema.columns}:
         raise BadInput(f"The label '{schema.label}' is also listed as a column of the schema of '{schema.name}'.")
-    missing = [name for name in (*(column.name for column in schema.columns), schema.label) if name not in names]
+    found = set(names)
+    missing = [name for name in (*(column.name for column in schema.columns), schema.label) if name not in found]
     if missing:
-        raise DataUnreadable(f"{path} has no column {', '.join(missing)}; its columns are: {', '.join(names)}.")
+        listed = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+        raise DataUnreadable(
+            f"{path} has no column {listed}, which the schema of '{schema.name}' lists; it has {len(names)} columns. "
+            "The names must stand in its first line."
+        )
+
+
+def rows_at_once(schema: Schema) -> int:
+    return max(1, min(8192, CHUNK // schema.numbers))
 
 
 def read(path: Path, schema: Schema) -> Records:
-    columns = read_columns(path)
-    require_columns(list(columns), schema, path)
-    return as_records(encode_rows(columns, schema), columns[schema.label], schema, str(path))
+    names = [*(column.name for column in schema.columns), schema.label]
+    with csv_file.opened(path) as (header, rows):
+        require_columns(header, schema, path)
+        places = {name: place for place, name in enumerate(header)}
+        pieces = csv_file.pieces(rows, [places[name] for name in names], rows_at_once(schema), path)
+        return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
+
+
+def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path) -> Records:
+    """The records of a table that comes in pieces, each with the schema's columns and the label's."""
+    blocks, labels, rows = [], [], 0
+    for columns in pieces:
+        rows += len(columns[schema.label])
+        require_count(rows, schema, path)
+        require_room(rows * schema.numbers * 8, path, schema)  # the pieces, and the whole made of them
+        blocks.append(encode_rows(columns, schema))
+        labels.append(class_indices(columns[schema.label], schema, str(path)))
+    if not rows:
+        raise DataUnreadable(f"{path} holds no record.")
+    return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path))
 
 
 def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:
@@ -74,9 +90,16 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
     return hot
 
 
+def number(cell: Any) -> float:
+    """The number of a cell; ValueError if it is none. A text of many thousands of digits is none: reading it takes long."""
+    if isinstance(cell, str) and len(cell) > LONGEST_NUMBER:
+        raise ValueError
+    return float(cell)
+
+
 def _number(cell: Any, missing: float) -> float:
     try:
-        value = float(cell)
+        value = number(cell)
     except (TypeError, ValueError, OverflowError):
         return missing
     return missing if value != value else value

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,12 @@ from numpy.typing import NDArray
 
 from limbeck.accounting import price
 from limbeck.data import DataSource
+from limbeck.data.arrays import stored
 from limbeck.data.encoding import encode
-from limbeck.errors import BadInput
+from limbeck.errors import BadInput, DataUnreadable
 from limbeck.evaluate.downstream import evaluate, require_repeats
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.presets import preset_named
-from limbeck.evaluate.real import edition_of
 from limbeck.evaluate.release import require_same_form
 from limbeck.evaluate.spread import spread
 from limbeck.progress import Reporter
@@ -73,7 +72,7 @@ def curve_of(
         "adjacency": found.certificate["adjacency"],
         "test": test.where,
         "points": points,
-        **edition_of(test),
+        **marks(test=test),
     }
 
 
@@ -85,9 +84,9 @@ def read_snapshots(folder: Path, found: Release) -> tuple[NDArray[np.float32], N
             "dsa keep them with --set snapshots=10."
         )
     try:
-        content = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        content = stored(path, ("x", "after"))
         x, after = content["x"], content["after"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (OSError, DataUnreadable):
         raise BadInput(f"{path} is damaged.", f"limbeck verify {folder}") from None
     if len(x) != len(after) or x.shape[1:] != found.x.shape:
         raise BadInput(f"{path} does not fit the set beside it.", f"limbeck verify {folder}")

@@ -20,8 +20,6 @@ from torch import Tensor
 
 from limbeck.data import DataSource
 from limbeck.data.encoding import encode
-from limbeck.data.named import NAMED
-from limbeck.data.source import split_suffix
 from limbeck.editions import OWNER
 from limbeck.errors import BadInput
 from limbeck.evaluate.frechet import frechet_distance
@@ -82,7 +80,7 @@ def fidelity_of_release(
         "adjacency": found.certificate["adjacency"],
         "train": train.where,
         "test": test.where,
-        "public_benchmark": all(split_suffix(source.where)[0] in NAMED for source in (train, test)),
+        "public_benchmark": train.benchmark is not None and test.benchmark is not None,
         "records": len(x),
         "test_records": len(test_x),
         "judge": {

@@ -12,6 +12,7 @@ from limbeck.data import DataSource
 from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import accuracy
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.spread import spread
 from limbeck.model import read_model
 
@@ -38,4 +39,5 @@ def evaluate_model(release: Path, test: DataSource, device: str) -> dict[str, An
         "network": found.model.net.to_dict(),
         "accuracy": {"model": spread([score])},
         "majority_rate": round(100.0 * float(counts.max()) / max(len(records.y), 1), 4),
+        **marks(test=test),
     }

@@ -1,7 +1,7 @@
 """Train on the real records themselves: the ceiling that a synthetic set is measured against.
 
 Guarantee: a result that comes from real training records is marked as the owner's edition, which no release takes, unless
-the records are a public benchmark.
+training and test records are public benchmarks that were opened by name.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import torch
 
 from limbeck.data import DataSource
 from limbeck.data.encoding import encode
-from limbeck.data.named import NAMED
-from limbeck.data.source import split_suffix
-from limbeck.editions import OWNER
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import require_repeats
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.evaluate.scoreboard import Training, accuracies, classifiers_mean, score_rows
@@ -67,7 +65,7 @@ def evaluate_real(
         "rows": [row.to_dict() for row in rows],
         "classifiers_mean": classifiers_mean({model: score["mean"] for model, score in accuracy.items()}),
         "note": "trained on the real records themselves: the owner's figures, which nobody has paid for",
-        **edition_of(real),
+        **marks(test=test, real=real),
     }
 
 
@@ -93,11 +91,6 @@ def default_models(preset: Preset, schema: Schema) -> list[str]:
     if preset.models:
         return list(preset.models)
     return ["convnet", "mlp", "lenet"] if schema.is_image else ["mlp", "linear"]
-
-
-def edition_of(real: DataSource) -> dict[str, str]:
-    """The mark of a result that was made from these training records; a public benchmark needs none."""
-    return {} if split_suffix(real.where)[0] in NAMED else {"edition": OWNER}
 
 
 def same_form(schema: Schema, other: Schema) -> bool:

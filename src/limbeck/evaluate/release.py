@@ -13,9 +13,10 @@ from limbeck.data import DataSource
 from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import require_repeats
+from limbeck.evaluate.marks import marks
 from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import Preset, preset_named
-from limbeck.evaluate.real import default_models, edition_of, real_training, require_subsample, same_form
+from limbeck.evaluate.real import default_models, real_training, require_subsample, same_form
 from limbeck.evaluate.scoreboard import (
     Row,
     Training,
@@ -56,7 +57,10 @@ def evaluate_release(
     reporter: Reporter,
     yardsticks: Yardsticks = NONE,
 ) -> dict[str, Any]:
-    """Train on the set, score on the test records. The score belongs to whoever owns the test records."""
+    """Train on the set, score on the test records. The score belongs to whoever owns the test records.
+
+    Guarantee: a result that comes from real records other than a named set is marked as the owner's.
+    """
     found = read_release(release)
     require_same_form(found, test)
     chosen = preset_named(preset or ("cpu" if device == "cpu" else "paper")).fitted(found.schema)
@@ -85,6 +89,7 @@ def evaluate_release(
         "method": found.certificate["method"],
         "majority_rate": round(100.0 * float(counts.max()) / max(len(records.y), 1), 4),
         **_scores(rows, trainings, yardsticks),
+        **marks(test=test, real=yardsticks.real),
     }
 
 
@@ -119,7 +124,7 @@ def _scores(rows: dict[str, list[Row]], trainings: dict[str, Training], yardstic
         ceiling = _ceiling(rows["ceiling"], trainings["ceiling"], accuracy, yardsticks.real)
         for model, share in ceiling["calibrated"].items():
             listed[model] |= {"ceiling": ceiling["accuracy"][model]["mean"], "calibrated": share}
-        values |= {"ceiling": ceiling, **edition_of(yardsticks.real)}
+        values["ceiling"] = ceiling
     return values
 
 

@@ -83,7 +83,9 @@ class Elixir(Method):
     name: ClassVar[str] = "elixir"
     title: ClassVar[str] = "Networks that learn from the set ask about the records (our own)"
     paper: ClassVar[str] = "Limbeck, docs/flagship.md"
-    needs: ClassVar[str] = "8 minutes of one core for 28x28 images, 18 for CIFAR-10, about twice from epsilon 3; tables: seconds"
+    needs: ClassVar[str] = (
+        "8 minutes of one core for 28x28 images, 18 for CIFAR-10, about twice from epsilon 3; tables: seconds"
+    )
 
     T: int | None = None
     first: float | None = None

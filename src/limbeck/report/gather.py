@@ -11,15 +11,17 @@ from typing import Any
 
 from limbeck import certificate as certificates
 from limbeck.data import DataSource
+from limbeck.data.benchmark import benchmark_in
 from limbeck.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
 from limbeck.generator import has_generator
+from limbeck.places import require_outside
 from limbeck.release import COURSE, SNAPSHOTS, Release, read_release
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
 from limbeck.report.page import Report
 from limbeck.report.pictures import png_bytes, table_grid
-from limbeck.report.scores import is_benchmark, public_part, read_json, require_fit, require_public
+from limbeck.report.scores import public_part, read_json, require_fit, require_public
 from limbeck.report.strips import Strip, class_strips, columns, shown_classes, strip, way_strips
 from limbeck.schema import Schema
 from limbeck.vault.ledger import Account, Ledger, default_path
@@ -59,8 +61,8 @@ def gather(sources: Sources) -> Report:
         certificate=certificate,
         schema=schema,
         edition=sources.edition,
-        evaluations=[_evaluation(path, certificate, schema, sources.edition) for path in sources.evaluations],
-        curve=_curve(sources, certificate, schema),
+        evaluations=[_evaluation(path, certificate, sources.edition) for path in sources.evaluations],
+        curve=_curve(sources, certificate),
         budget=_budget(sources, certificate),
         fidelity=_fidelity(sources.fidelity, certificate),
         generator=has_generator(certificate),
@@ -74,11 +76,7 @@ def gather(sources: Sources) -> Report:
 
 def require_place(out: Path, run: Path) -> None:
     """Refuse a place inside a release, which holds only what its certificate lists, and a file that is no report."""
-    for folder in (out.absolute().resolve(), *out.absolute().resolve().parents):
-        if (folder / certificates.NAME).exists():
-            raise NotReleasable(
-                f"{out} lies inside the release {folder}, which holds only what its certificate lists. Choose another --out."
-            )
+    require_outside(out, NotReleasable)
     if out.is_dir() or out.is_symlink():
         raise RunConflict(f"{out} is no file that a report could replace. Choose another --out.")
     if out.exists() and page_edition(out.read_bytes()) is None:
@@ -100,16 +98,16 @@ def _require_finished(run: Path) -> None:
         raise RunConflict(f"{run} holds a run that is not finished; there is nothing to report.", resume_command(run))
 
 
-def _evaluation(path: Path, certificate: dict[str, Any], schema: Schema, edition: str) -> dict[str, Any]:
+def _evaluation(path: Path, certificate: dict[str, Any], edition: str) -> dict[str, Any]:
     evaluation = read_json(path, "evaluation")
     require_fit(evaluation, certificate, path)
     if edition == OWNER:
         return evaluation
     require_public(evaluation, str(path))
-    return public_part(evaluation, schema)
+    return public_part(evaluation)
 
 
-def _curve(sources: Sources, certificate: dict[str, Any], schema: Schema) -> dict[str, Any] | None:
+def _curve(sources: Sources, certificate: dict[str, Any]) -> dict[str, Any] | None:
     inside = sources.run / convergence.FILE
     path = sources.curve or (inside if convergence.FILE in certificate["files"] else None)
     if path is None:
@@ -117,15 +115,17 @@ def _curve(sources: Sources, certificate: dict[str, Any], schema: Schema) -> dic
     values = read_json(path, "curve")
     convergence.curve_view(values, str(path))  # says what is wrong with it
     if sources.edition == RELEASE and path != inside:
-        _require_public_curve(values, path, schema)
+        _require_public_curve(values, path)
     return values
 
 
-def _require_public_curve(values: dict[str, Any], path: Path, schema: Schema) -> None:
-    if values.get("edition") != RELEASE and not (values.get("edition") is None and is_benchmark(schema)):
+def _require_public_curve(values: dict[str, Any], path: Path) -> None:
+    proved = values.get("edition") is None and benchmark_in(values, "test") is not None
+    if values.get("edition") != RELEASE and not proved:
         raise NotReleasable(
-            f'{path} does not say that its accuracies come from public records ("edition": "release"), so it belongs '
-            "into the owner's edition (--edition owner)."
+            f"{path} neither proves that its accuracies come from a public benchmark, as 'limbeck curve' does for a named set, "
+            'nor says by "edition": "release" that they come from public records, so it belongs into the owner\'s edition '
+            "(--edition owner)."
         )
 
 

@@ -1,9 +1,10 @@
 """Evaluation results as tables, and which of them may be in a release.
 
 An evaluation is the JSON that `limbeck evaluate --out FILE` writes. A score on records is a statement about these records:
-it may be released only if they are public. So the release edition takes an evaluation that says `"edition": "release"`, or
-one that says nothing and was scored on the test split of a public benchmark; and it shows what real training records
-reach (the ceiling) only where these records are a public benchmark too. Everything else is for the owner's edition.
+it may be released only if they are public. So the release edition takes an evaluation that the owner has marked with
+`"edition": "release"`, or one that proves that it was scored on a public benchmark (limbeck.data.benchmark); and it shows
+what real training records reach (the ceiling) only where these are proved to be a public benchmark too. Everything else is
+for the owner's edition, also an evaluation of an older version, which has the name of its test set and no proof.
 """
 
 from __future__ import annotations
@@ -15,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbeck.data.named import NAMED
-from limbeck.data.source import split_suffix
+from limbeck.data.benchmark import benchmark_in
 from limbeck.editions import RELEASE
 from limbeck.errors import BadInput, DataNotFound, NotReleasable
 from limbeck.evaluate.models import MODELS
-from limbeck.schema import Schema
 
 LARGEST_FILE = 4_000_000
 
@@ -87,36 +86,33 @@ def require_fit(evaluation: Mapping[str, Any], certificate: Mapping[str, Any], p
 
 
 def require_public(evaluation: Mapping[str, Any], what: str) -> None:
-    """Guarantee: returns only if the scores are of public records, by their own word or by the name of the test set."""
+    """Guarantee: returns only if the scores are of public records, by the owner's own word or by proof."""
     edition = evaluation.get("edition")
     if edition is not None and edition != RELEASE:
         raise NotReleasable(
-            f"{what} is marked as the owner's: its scores come from records that are not public, and nobody paid for "
-            "them. It belongs into the owner's edition (--edition owner)."
+            f"{what} is marked as the owner's: its scores come from records that are not a named public set, and nobody "
+            "paid for them. It belongs into the owner's edition (--edition owner). If these records are public, say so in the "
+            'file with "edition": "release".'
         )
-    if edition is None and not is_named(str(evaluation.get("test", ""))):
+    if edition is None and benchmark_in(evaluation, "test") is None:
         raise NotReleasable(
-            f"{what} was scored on {evaluation.get('test', 'unknown records')}, which is no public benchmark. If these "
-            'records are private, use --edition owner; if they are public, say so in the file with "edition": "release".'
+            f"{what} was scored on {evaluation.get('test', 'unknown records')}, and it does not prove that this is a public "
+            "benchmark; files of older versions never do. Evaluate again; or use --edition owner if these records are "
+            'private; or, if they are public, say so in the file with "edition": "release".'
         )
 
 
-def is_named(test: str) -> bool:
-    return split_suffix(test)[0] in NAMED
-
-
-def is_benchmark(schema: Schema) -> bool:
-    """Whether the records themselves are a public benchmark, word by word as it is known here."""
-    return schema.name in NAMED and NAMED[schema.name].schema == schema
-
-
-def public_part(evaluation: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+def public_part(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """What of an evaluation may be in a release: no path of the owner's machine, no score of real training records."""
     part = dict(evaluation)
-    part["test"] = part.get("test") if is_named(str(part.get("test", ""))) else "public test records"
-    if not is_benchmark(schema):
+    test = benchmark_in(part, "test")
+    part["test"] = "public test records" if test is None else test.text
+    if benchmark_in(part, "real") is None:
         part.pop("ceiling", None)
-        part.pop("rows", None)
+        rows = part.get("rows")
+        listed = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+        # What else stands in a row may come from the real training records.
+        part["rows"] = [{name: row[name] for name in ("model", "skipped") if name in row} for row in listed]
     return part
 
 
@@ -196,5 +192,8 @@ def _means(value: Any) -> Iterator[tuple[str, float]]:
 
 
 def finite(value: Any) -> float | None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None
+    try:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return float(value) if is_number and math.isfinite(value) else None
+    except OverflowError:  # a whole number that no float holds
+        return None

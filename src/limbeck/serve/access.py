@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
 import secrets
+import shlex
 import socket
+import stat
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 
-from limbeck.errors import BadInput
+from limbeck.errors import BadInput, DataNotFound
 
 SHORTEST_TOKEN, LONGEST_TOKEN = 16, 200
 
@@ -53,6 +57,38 @@ def access_for(host: str, token: str | None) -> Access:
         )
     loopback = is_loopback(host)
     return Access(loopback=loopback, token=token or (None if loopback else unguessable()))
+
+
+def chosen_token(given: str | None, file: Path | None) -> str | None:
+    """The token of the command line, else of the file, else of the environment; None where there is none."""
+    if given is not None and file is not None:
+        raise BadInput("Give one of --token and --token-file.")
+    if file is not None:
+        return token_in(file)
+    return given if given is not None else os.environ.get("LIMBECK_TOKEN") or None
+
+
+def token_in(file: Path) -> str:
+    """Guarantee: refuses a file that anybody else may read, and says nothing of what is in it."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        raise DataNotFound(f"There is no token file {file} that can be read.") from None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise BadInput(f"The token file {file} is no plain file.")
+        if found.st_mode & 0o077:
+            raise BadInput(
+                f"Others may read the token file {file} (mode {stat.S_IMODE(found.st_mode):o}); make it yours alone, and take "
+                "another token if somebody may have seen this one.",
+                f"chmod 600 {shlex.quote(str(file))}",
+            )
+        return os.read(handle, LONGEST_TOKEN + 2).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise DataNotFound(f"The token file {file} cannot be read: {error.strerror}.") from None
+    finally:
+        os.close(handle)
 
 
 def unguessable() -> str:

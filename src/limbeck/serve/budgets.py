@@ -21,7 +21,7 @@ class Found:
 
 
 class Budgets:
-    """Guarantee: never makes, changes or locks a ledger, so a run that books meanwhile does not wait."""
+    """Guarantee: never makes or changes a ledger; a run that books meanwhile waits for the moment of a copy at most."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path or default_path()
@@ -31,7 +31,7 @@ class Budgets:
     def look(self) -> Found:
         path = self._path.resolve()
         with self._lock:
-            # What is booked stands in the write-ahead file before it reaches the ledger itself.
+            # What is being booked stands in the write-ahead file before it reaches the ledger itself.
             mark = (stamp(path), stamp(path.with_name(path.name + "-wal")))
             if mark[0] is None:
                 return Found(problem="There is no ledger yet. The first run makes one; --ledger names another one.")
@@ -44,4 +44,4 @@ class Budgets:
             with Ledger.open_to_read(path) as ledger:
                 return Found(accounts=tuple(budget_view(account) for account in ledger.accounts()))
         except LimbeckError as error:
-            return Found(problem=error.message)
+            return Found(problem=error.message.replace(f"{path.parent}/", ""))

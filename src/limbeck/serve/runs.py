@@ -133,7 +133,8 @@ class Catalog:
             delta=price.get("delta") if isinstance(price, dict) else None,
             progress=_progress(noted),
             problem="" if plan else "run.json cannot be read.",
-            resume=resume_command(self.root / name),
+            # Where the folder lies is the business of whoever sits at the machine.
+            resume=resume_command(Path(name)),
         )
 
     def _json(self, *parts: str) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def _progress(noted: Mapping[str, Any]) -> Progress | None:
         return None
     left = None
     if started is not None and updated is not None and step > (first or 0):
-        left = max((updated - started) / (step - (first or 0)) * (total - step), 0.0)
+        left = finite(max((updated - started) / (step - (first or 0)) * (total - step), 0.0))
     return Progress(label=str(noted.get("label", "")), step=int(step), total=int(total), seconds_left=left)
 
 

@@ -1,4 +1,4 @@
-"""The web server: the standard library's, one thread per browser, answering GET and HEAD and nothing else."""
+"""The web server: the standard library's, one thread per browser, so many at most, answering GET and HEAD and nothing else."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from limbeck.errors import BadInput
 from limbeck.serve.access import Access
+from limbeck.serve.connections import Connections, Limits, turn_away
 from limbeck.serve.site import Reply, Site, not_found, refused
 
 LONGEST_TARGET = 4000
-IDLE_SECONDS = 20
+DEFAULT = Limits()
 COMMON_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -36,8 +37,8 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], site: Site, access: Access) -> None:
-        self.site, self.access = site, access
+    def __init__(self, address: tuple[str, int], site: Site, access: Access, limits: Limits = DEFAULT) -> None:
+        self.site, self.access, self.connections = site, access, Connections(limits)
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, Handler)
@@ -48,6 +49,27 @@ class Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self.connections.enter(request):
+            turn_away(request)
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started
+            self.connections.leave(request)
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.connections.leave(request)
+
+    def service_actions(self) -> None:
+        """Called by the base class several times a second."""
+        self.connections.cut()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that went away in the middle is no event, and a traceback could quote a name."""
@@ -65,7 +87,14 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
-    timeout = IDLE_SECONDS
+    timeout = DEFAULT.seconds  # of a single read or write; the whole is timed by the server's connections
+
+    def handle_one_request(self) -> None:
+        self._allow(self.server.connections.limits.seconds)
+        super().handle_one_request()
+
+    def _allow(self, seconds: float | None) -> None:
+        self.server.connections.allow(self.connection, seconds)
 
     def do_GET(self) -> None:
         self._send(self._reply())
@@ -82,6 +111,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _reply(self) -> Reply:
         """Checks first, in the order in which they say least: the host, the token, then whether there is such a page."""
+        self._allow(None)  # making a page may take longer than sending it: a release is verified
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # nobody reads a body here, and it must not be taken for the next request
         access = self.server.access
@@ -124,6 +154,9 @@ class Handler(BaseHTTPRequestHandler):
             **COMMON_HEADERS,
             **reply.headers,
         }
+        if self.server.connections.crowded:
+            headers["Connection"] = "close"  # which also ends it here
+        self._allow(self.server.connections.limits.to_take(int(headers["Content-Length"])))
         with reply.file or contextlib.nullcontext() as file, contextlib.suppress(ConnectionError, TimeoutError):
             self.send_response(reply.status)
             for name, value in headers.items():
@@ -165,12 +198,14 @@ def _target(raw: str) -> tuple[tuple[str, ...], dict[str, str]] | None:
 
 
 @contextlib.contextmanager
-def start(runs: Path, ledger: Path | None, host: str, port: int, access: Access) -> Iterator[Server]:
+def start(
+    runs: Path, ledger: Path | None, host: str, port: int, access: Access, limits: Limits = DEFAULT
+) -> Iterator[Server]:
     """A server that listens; it answers in threads of its own until the block ends."""
     if not 0 <= port <= 65_535:
         raise BadInput(f"A port lies in 0 ... 65535, got --port {port}; 0 takes a free one.")
     try:
-        server = Server((host, port), Site(runs, ledger), access)
+        server = Server((host, port), Site(runs, ledger), access, limits)
     except OSError as error:
         raise _no_place(error, runs, host, port) from None
     server.site.catalog.runs()  # read a long folder before the first browser waits for it

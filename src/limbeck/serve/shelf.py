@@ -15,7 +15,6 @@ from limbeck.errors import LimbeckError
 from limbeck.report.gather import Sources, gather
 from limbeck.report.page import Report, render
 from limbeck.report.scores import ScoreTable, public_part, require_fit, require_public, score_table
-from limbeck.schema import Schema
 from limbeck.serve.inside import NotInside, Stamp, plain_stamps, read_inside, stamp
 from limbeck.serve.runs import Catalog, RunInfo
 
@@ -59,7 +58,7 @@ class Shelf:
         return [self._files[name][1] for name in self._look() if self._is_of(self._files[name][1], info)]
 
     def tables(self, info: RunInfo) -> list[ScoreTable]:
-        return [score_table(_public(evaluation, info.certificate or {})) for evaluation in self.evaluations(info)]
+        return [score_table(public_part(evaluation)) for evaluation in self.evaluations(info)]
 
     def scores(self, infos: list[RunInfo]) -> dict[str, list[ScoreTable]]:
         """All runs that have scores, with one look at the folder."""
@@ -69,7 +68,7 @@ class Shelf:
             evaluation = self._files[file][1]
             info = by_name.get(PurePath(str(evaluation.get("release", ""))).name)
             if info is not None and self._is_of(evaluation, info):
-                found.setdefault(info.name, []).append(score_table(_public(evaluation, info.certificate or {})))
+                found.setdefault(info.name, []).append(score_table(public_part(evaluation)))
         return found
 
     def _is_of(self, evaluation: Mapping[str, Any], info: RunInfo) -> bool:
@@ -103,13 +102,5 @@ class Shelf:
         return values if isinstance(values, dict) else {}
 
 
-def _public(evaluation: Mapping[str, Any], certificate: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return public_part(evaluation, Schema.from_dict(dict(certificate["public_assumptions"])))
-    except (LimbeckError, KeyError, TypeError, ValueError):
-        return {}
-
-
 def _with_scores(report: Report, scores: list[dict[str, Any]]) -> Report:
-    public = [public_part(evaluation, report.schema) for evaluation in scores]
-    return dataclasses.replace(report, evaluations=public)
+    return dataclasses.replace(report, evaluations=[public_part(evaluation) for evaluation in scores])

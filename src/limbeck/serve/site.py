@@ -77,7 +77,14 @@ class Site:
         except NotInside:
             return not_found()
         except LimbeckError as error:
-            return refused(409, error.message, error.next_command)
+            command = None if error.next_command is None else self._without_paths(error.next_command)
+            return refused(409, self._without_paths(error.message), command)
+
+    def _without_paths(self, text: str) -> str:
+        """A sentence for whoever looks: names below the folder of runs, and not where that folder lies."""
+        for root in {str(self.catalog.root), str(self.catalog.root.resolve())}:
+            text = text.replace(f"{root}/", "").replace(root, "the folder of runs")
+        return text
 
     def _list(self) -> Reply:
         runs = self.catalog.runs()

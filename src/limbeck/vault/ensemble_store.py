@@ -26,9 +26,11 @@ from limbeck.errors import LedgerFault, RunConflict
 from limbeck.vault.noise import Randomness
 from limbeck.vault.partition import KEY_BYTES
 from limbeck.vault.private_folder import KEY, folder_of
+from limbeck.vault.secret_file import read_or_create
 
 FRAME = 1 << 24
 SEALING_KEY = 32
+KEYS = SEALING_KEY + KEY_BYTES
 TYPES = {torch.float32: "float32", torch.int64: "int64", torch.bool: "bool"}
 
 
@@ -50,18 +52,19 @@ class EnsembleStore:
 
     def _keys(self) -> bytes:
         path = self.folder / KEY
-        try:
-            keys = path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            # The sealing key is never the insecure one: a test's seed should not open a checkpoint.
-            secret = self.randomness.stream("partition", 0).integers(KEY_BYTES // 8).tobytes()
-            keys = os.urandom(SEALING_KEY) + secret
-            with _faults(path):
-                self._make_folder()
-                _write_private(path, [keys])
-        if len(keys) != SEALING_KEY + KEY_BYTES:
+        with _faults(path):
+            self._make_folder()
+            keys = read_or_create(path, self._new_keys)
+        # Another key would share out the records anew. Files without a digest are those of older versions.
+        keys, digest = keys[:KEYS], keys[KEYS:]
+        if len(keys) != KEYS or digest not in (b"", hashlib.sha256(keys).digest()):
             raise _damaged(path)
         return keys
+
+    def _new_keys(self) -> bytes:
+        # The sealing key is never the insecure one: a test's seed should not open a checkpoint.
+        keys = os.urandom(SEALING_KEY) + self.randomness.stream("partition", 0).integers(KEY_BYTES // 8).tobytes()
+        return keys + hashlib.sha256(keys).digest()
 
     def _make_folder(self) -> None:
         for folder in (self.folder.parent, self.folder):

@@ -8,6 +8,7 @@ The constitution of this file. It binds every future version of Limbeck.
 3. An unknown format version is refused, and so are altered tables. No version guesses, and none repairs.
 4. A plan is booked, durably, before any record is read for it. An answer is stored, durably, before anybody uses it.
 5. Check and commit are one transaction. A crash leaves a booking, a budget or an answer whole or absent, never half.
+   What is confirmed stands in the ledger file itself; no file beside it is needed.
 6. Epsilons add up and deltas add up, exactly, as the decimal numbers that were typed. Nothing is rounded in between.
 7. A booking is given back only while not one answer is stored for it. Once answered it is spent, used or not.
 8. The first stored answer stays. Whoever asks the same again gets the same bytes, so nothing is noised twice.
@@ -24,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
+import shlex
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +33,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from limbeck.errors import BadInput, BudgetRefused, RunConflict, WallBreach
+from limbeck.errors import BadInput, BudgetRefused, DataNotFound, RunConflict, WallBreach
 from limbeck.vault.ledger_file import LedgerFile, default_path, open_file, open_to_read
 from limbeck.vault.ledger_rows import (
     GrantRow,
@@ -45,6 +47,7 @@ from limbeck.vault.ledger_rows import (
     read_budget,
     read_grant,
     unknown_label,
+    void_row,
 )
 from limbeck.vault.ledger_sums import (
     Account,
@@ -68,9 +71,13 @@ class Ledger:
     file: LedgerFile
 
     @classmethod
-    def open(cls, path: Path | None = None, *, patience: float = 30.0) -> Self:
-        """Open, check, and if there is none create the ledger; wait up to `patience` seconds for other processes."""
-        return cls(open_file(default_path() if path is None else Path(path), patience))
+    def open(cls, path: Path | None = None, *, patience: float = 30.0, create: bool = True) -> Self:
+        """Open and check the ledger to write to it; wait up to `patience` seconds for other processes.
+
+        If there is none it is made, and `created` says so. Whoever only goes on with what is booked gives `create=False`:
+        a ledger that is missing then is an error, and not a second budget.
+        """
+        return cls(open_file(default_path() if path is None else Path(path), patience, create))
 
     @classmethod
     def open_to_read(cls, path: Path | None = None, *, patience: float = 5.0) -> Self:
@@ -90,6 +97,11 @@ class Ledger:
     def path(self) -> Path:
         return self.file.path
 
+    @property
+    def created(self) -> bool:
+        """Whether this opening made the ledger."""
+        return self.file.created
+
     # Budgets
 
     def set_budget(self, dataset: str, epsilon: float, delta: float) -> Account:
@@ -105,6 +117,12 @@ class Ledger:
             if read_budget(db, dataset) != (epsilon, delta):
                 append_budget(db, dataset, epsilon, delta)
             return account_of(dataset, epsilon, delta, account.bookings if account else ())
+
+    def has_budget(self, dataset: str) -> bool:
+        """Whether the owner has set a budget; a first booking that stands for one does not count."""
+        dataset = _dataset(dataset)
+        with self.file.transaction(write=False) as db:
+            return read_budget(db, dataset) is not None
 
     def account(self, dataset: str) -> Account | None:
         """The budget and bookings of a data set, or None if it has no budget yet."""
@@ -174,15 +192,30 @@ class Ledger:
         """
         with self.file.transaction(write=True) as db:
             row = read_grant(db, grant)
-            if row.state == "void":
-                return
-            answered = db.execute("SELECT 1 FROM answers WHERE grant_id = ? LIMIT 1", (grant,)).fetchone()
-            if row.state == "finished" or answered:
-                raise WallBreach(
-                    f"Booking {grant} of data set {row.dataset!r} cannot be given back, because it is "
-                    f"{'finished' if row.state == 'finished' else 'already answered'}. It stays spent."
+            if row.state != "void" and (reason := void_row(db, row)):
+                raise WallBreach(f"{reason} It stays spent.")
+        discard(self.path, grant)
+
+    def give_back(self, dataset: str, grant: str) -> None:
+        """Void a booking on the owner's word, because its run is gone or never gets to its first answer.
+
+        Guarantee: exactly a booking that is open and of which no answer was ever stored; forgotten answers count as stored.
+        Check and change are one transaction, so of this and a run's first answer at the same moment one is refused.
+        """
+        dataset = _dataset(dataset)
+        with self.file.transaction(write=True) as db:
+            row = read_grant(db, grant) if is_booked(db, grant) else None
+            if row is None or row.dataset != dataset:
+                raise DataNotFound(
+                    f"Data set {dataset!r} has no booking {grant!r} in the ledger {self.path}. Nothing was changed.",
+                    f"limbeck budget show {shlex.quote(dataset)}",
                 )
-            db.execute("UPDATE bookings SET state = 'void' WHERE grant_id = ?", (grant,))
+            if row.state == "void":
+                raise BudgetRefused(
+                    f"Booking {grant} of data set {dataset!r} was given back before. Nothing was changed."
+                )
+            if reason := void_row(db, row):
+                raise BudgetRefused(f"{reason} It stays spent, and nothing was changed.")
         discard(self.path, grant)
 
     def grant(self, grant_id: str) -> GrantRow:
@@ -253,6 +286,11 @@ class Ledger:
                 "WHERE grant_id = ? AND label = ? AND position < ? AND payload IS NOT NULL",
                 (grant, label, min(operator.index(before), row.counts[label])),
             )
+
+    def answers(self) -> dict[str, int]:
+        """How many answers are stored under each booking that has any, forgotten ones included."""
+        with self.file.transaction(write=False) as db:
+            return dict(db.execute("SELECT grant_id, COUNT(*) FROM answers GROUP BY grant_id").fetchall())
 
     def drawn(self, grant: str) -> dict[str, int]:
         """How many answers of each label are stored, forgotten ones included."""

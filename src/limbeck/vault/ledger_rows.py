@@ -116,6 +116,21 @@ def read_grant(db: sqlite3.Connection, grant: str) -> GrantRow:
     return GrantRow(grant, dataset, plan, method, float(epsilon), float(delta), json.loads(counts), state)
 
 
+def void_row(db: sqlite3.Connection, row: GrantRow) -> str | None:
+    """Make an open booking void, or say why it cannot be.
+
+    Guarantee: void only if not one answer is on record.
+    """
+    answered = db.execute("SELECT 1 FROM answers WHERE grant_id = ? LIMIT 1", (row.grant,)).fetchone()
+    if row.state == "open" and not answered:
+        db.execute("UPDATE bookings SET state = 'void' WHERE grant_id = ?", (row.grant,))
+        return None
+    return (
+        f"Booking {row.grant} of data set {row.dataset!r} cannot be given back, because it is "
+        f"{'finished' if row.state == 'finished' else 'already answered'}."
+    )
+
+
 def checked_place(row: GrantRow, label: str, index: int) -> int:
     """Guarantee: returns only a place that the booking paid for."""
     if label not in row.counts:
@@ -147,7 +162,7 @@ def read_answer(db: sqlite3.Connection, row: GrantRow, label: str, index: int) -
             f"{' and finished' if row.state == 'finished' else ''}. It is not drawn again; "
             "resume from the run's newest checkpoint, or start a new run."
         )
-    if hashlib.sha256(payload).hexdigest() != expected:
+    if not isinstance(payload, bytes) or hashlib.sha256(payload).hexdigest() != expected or type(map_digest) is not str:
         raise LedgerFault(
             f"Answer {index} of {label!r} under booking {row.grant} is damaged: its bytes do not fit their digest. "
             "Nothing was changed. Restore the ledger from a backup that is as new as the last run."

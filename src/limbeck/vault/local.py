@@ -18,13 +18,13 @@ from limbeck.data.encoding import encode
 from limbeck.data.records import Records
 from limbeck.errors import RunConflict, WallBreach
 from limbeck.plan import Plan
-from limbeck.queries import ClippedSum, Query
+from limbeck.queries import ClippedSum, Query, apart
 from limbeck.schema import Schema
 from limbeck.vault.api import Answer, Grant
 from limbeck.vault.blocks import steady_block
 from limbeck.vault.desk import Desk, check_batch
 from limbeck.vault.ensemble_store import EnsembleStore
-from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger import GrantRow, Ledger
 from limbeck.vault.maps import MAPS, Map, form_of, records_mix
 from limbeck.vault.noise import Randomness
 from limbeck.vault.sampling import poisson_sample
@@ -79,7 +79,8 @@ class LocalVault:
             raise WallBreach(f"The plan is for '{plan.dataset}', the vault holds '{self._schema.name}'.")
         cost = price(plan.queries, plan.price.delta)
         if cost.epsilon > plan.price.epsilon:
-            raise WallBreach(f"The plan states epsilon={plan.price.epsilon:g}, its queries cost {cost.epsilon:g}.")
+            said, costs = apart(plan.price.epsilon, cost.epsilon)
+            raise WallBreach(f"The plan states epsilon={said}, its queries cost {costs}.")
         identity = self._ledger.book(
             plan.dataset,
             plan=self._booked_text(plan),
@@ -103,8 +104,9 @@ class LocalVault:
         Guarantee: nothing is read unless `grant` is booked, with this very plan. If reading fails before the first answer,
         the booking is given back, because nothing was released.
         """
+        booked = self._not_void(grant)
         # The noise of an answer follows the grant's plan, so it has to be the plan that was paid for (rule 1).
-        if self._ledger.grant(grant.id).plan != self._booked_text(grant.plan):
+        if booked.plan != self._booked_text(grant.plan):
             raise WallBreach(
                 f"Grant {grant.id} was booked with another plan or another generator; nothing is answered for this one."
             )
@@ -135,8 +137,22 @@ class LocalVault:
             return self._answer(query, stored.payload)
         self.open_records(grant)
         noised = self._noised(grant, query, index, mapping).astype(np.float32)
-        payload = self._ledger.store(grant.id, label, index, map_digest=mapping.digest(), payload=noised.tobytes())
+        try:
+            payload = self._ledger.store(grant.id, label, index, map_digest=mapping.digest(), payload=noised.tobytes())
+        except WallBreach:
+            self._not_void(grant)  # the owner's word meanwhile, and no defect
+            raise
         return self._answer(query, payload)
+
+    def _not_void(self, grant: Grant) -> GrantRow:
+        booked = self._ledger.grant(grant.id)
+        if booked.state == "void":
+            self._ledger.void(grant.id)  # once more: teachers may have been saved since
+            raise RunConflict(
+                f"Booking {grant.id} was given back, so no record is read for it and nothing is answered. Start the run again, "
+                "or resume it; it is then booked anew."
+            )
+        return booked
 
     def forget(self, grant: Grant, label: str, before: int) -> None:
         """Drop stored answers that a checkpoint has made needless."""

@@ -1,6 +1,6 @@
 """The vault's own folder of a run, beside the ledger: for what must outlive a crash and never be released.
 
-    LEDGER'S FOLDER/teachers/GRANT/key       mode 600: 32 bytes that seal the checkpoints, 32 that share out the records
+    LEDGER'S FOLDER/teachers/GRANT/key       mode 600: 32 bytes seal the checkpoints, 32 share out the records; their digest
     LEDGER'S FOLDER/teachers/GRANT/*.sealed  mode 600: checkpoints of ensembles, encrypted under that key
 
 Folders have mode 700. The folder goes when the grant is closed or given back, the key first.

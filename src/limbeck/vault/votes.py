@@ -19,7 +19,7 @@ from torch import Tensor
 
 from limbeck.errors import BadInput, WallBreach
 from limbeck.nets.compression import CountSketch, Projection, Rotation
-from limbeck.queries import require_count, require_positive
+from limbeck.queries import apart, require_count, require_positive
 from limbeck.vault.maps import clip_rows
 from limbeck.vault.teachers import Question
 
@@ -149,10 +149,9 @@ class BinVote(Vote):
         """Guarantee: a teacher puts one vote for each number; at worst each moves to another bin, so two rows lie at most
         sqrt(2 numbers) apart."""
         numbers = votes[0].numel()
-        if math.sqrt(2 * numbers) > clip * (1 + 1e-9):
-            raise WallBreach(
-                f"{numbers} votes for bins move the sum by {math.sqrt(2 * numbers):g}, more than {clip:g}."
-            )
+        if math.sqrt(2 * numbers) > clip:
+            moved, bound = apart(math.sqrt(2 * numbers), clip)
+            raise WallBreach(f"{numbers} votes for bins move the sum by {moved}, more than {bound}.")
         return F.one_hot(votes.flatten(1), self.bins).flatten(1).double()
 
 

@@ -7,8 +7,7 @@ from limbeck.bench.tables import datalens, dpdc, elixir, gswgan, psg
 from limbeck.errors import BadInput
 
 TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (*elixir.TABLES, *dpdc.TABLES, *psg.TABLES, *datalens.TABLES, *gswgan.TABLES)
+    table.name: table for table in (*elixir.TABLES, *dpdc.TABLES, *psg.TABLES, *datalens.TABLES, *gswgan.TABLES)
 }
 
 

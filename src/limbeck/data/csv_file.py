@@ -1,0 +1,92 @@
+"""CSV files: a header line and rows, read in pieces, so that a large file takes no more memory than its numbers do."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from limbeck.data.limits import BYTES_PER_CELL, MOST_LINE, most_bytes, require_few_columns, require_room
+from limbeck.errors import DataNotFound, DataUnreadable, TooLarge
+
+# Cells that a file does not have itself, because its rows are short.
+MOST_ADDED = 4_000_000
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
+    """The names in the header line, and the rows after it."""
+    # Python's limit on a cell is 131,072 characters. A long text in a column that nobody asked for is no failure.
+    before = csv.field_size_limit(MOST_LINE)
+    try:
+        # A byte that is no UTF-8 is content of a record, so it must not raise; it becomes an unknown category.
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            reader = csv.reader(_lines(file, path), skipinitialspace=True)
+            header = [name.strip() for name in next(reader, [])]
+            require_few_columns(len(header), path)
+            if not header or len(set(header)) != len(header):
+                raise DataUnreadable(f"{path} needs a header line with {'distinct' if header else 'the'} column names.")
+            yield header, (row for row in reader if row)
+    except FileNotFoundError:
+        raise DataNotFound(f"There is no file {path}.") from None
+    except (OSError, csv.Error) as error:
+        raise DataUnreadable(f"{path} is not a readable CSV file ({type(error).__name__}).") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    while line := file.readline(MOST_LINE):
+        if len(line) == MOST_LINE:
+            raise TooLarge(f"{path} has a line of more than {MOST_LINE} characters; is it a CSV file?")
+        yield line
+
+
+def pieces(rows: Iterable[list[str]], places: Sequence[int], size: int, path: Path) -> Iterator[list[list[str]]]:
+    """The stripped cells of the columns at these places, `size` rows at a time. A short row has empty cells at its end."""
+    columns: list[list[str]] = [[] for _ in places]
+    length = there = added = 0
+    last = max(places)
+    for row in rows:
+        there += len(row)
+        added += len(places) if len(row) <= last else 0
+        if added > MOST_ADDED and added > 4 * there:  # a small file of short rows would become a huge table
+            raise DataUnreadable(f"{path} is no table: most of its rows are much shorter than its header line.")
+        for column, place in zip(columns, places, strict=True):
+            column.append(row[place].strip() if place < len(row) else "")
+            length += len(column[-1])
+        if len(columns[0]) == size or length > MOST_LINE:
+            yield columns
+            columns, length = [[] for _ in places], 0
+    if columns[0]:
+        yield columns
+
+
+def gather(names: Sequence[str], found: Iterable[Sequence[Sequence[str]]], path: Path) -> dict[str, list[str]]:
+    """Whole columns, from pieces of them. Equal cells are kept once, and no more is kept than is allowed."""
+    columns: list[list[str]] = [[] for _ in names]
+    known: dict[str, str] = {}
+    texts = rows = 0
+    for piece in found:
+        for column, cells in zip(columns, piece, strict=True):
+            met: dict[int, str] = {}  # one long text in many rows is compared once, not in every row
+            for cell in cells:
+                kept = met.get(id(cell)) if len(cell) > 100 else known.get(cell)
+                if kept is None:
+                    kept = met[id(cell)] = known.setdefault(cell, cell)
+                    texts += sys.getsizeof(cell) + 100 if kept is cell else 0
+                column.append(kept)
+        rows += len(piece[0])
+        needed = texts + BYTES_PER_CELL * rows * len(columns)
+        if needed > most_bytes():
+            require_room(needed, path)
+    return dict(zip(names, columns, strict=True))
+
+
+def read_columns(path: Path) -> dict[str, list[str]]:
+    """All columns of a CSV file with a header line, as stripped texts."""
+    with opened(path) as (header, rows):
+        return gather(header, pieces(rows, range(len(header)), max(1, MOST_LINE // 16 // len(header)), path), path)
