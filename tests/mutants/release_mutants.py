@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation import Faults, Mutation
 
 certificate, editions, release = Faults("certificate.py"), Faults("editions.py"), Faults("release.py")
+run_file = Faults("run_file.py")
 staging, checkpoint, marks = Faults("staging.py"), Faults("checkpoint.py"), Faults("evaluate/marks.py")
 
 TESTS = "privacy/test_certificate.py"
@@ -180,6 +181,13 @@ RELEASE: tuple[Mutation, ...] = (
         'certificate["files"]',
         "a damaged release is put in place",
         STAGING,
+    ),
+    run_file(
+        "run-file-edited",
+        "if stated is not None and stated != _digest(values)",
+        "if stated is not None and not stated",
+        "an edited run is taken up",
+        "test_run_file_digest.py",
     ),
     checkpoint(
         "checkpoint-damaged",
