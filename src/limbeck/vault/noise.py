@@ -18,7 +18,8 @@ SECURE = "aes-256-ctr, operating-system seed"
 INSECURE = "insecure seed: for tests, not releasable"
 
 # An attacker who reads the last bits of a double can rule out true values that one Box-Muller draw cannot hit
-# (Mironov 2012). Adding up several draws makes the reachable set too dense for that (Holohan and Braghin 2021).
+# (Mironov 2012). Adding up several draws makes the reachable set too dense for that (Holohan and Braghin 2021). Here a number
+# is the sum of the cosines and sines of two Box-Muller pairs: 256 random bits.
 DRAWS_PER_NUMBER = 4
 
 
