@@ -366,7 +366,20 @@ VAULT: tuple[Mutation, ...] = (
     gradients(
         "gradients-ghost-norms", ".sum((1, 2)).clamp_min(0)", ".sum((1, 2)).clamp_min(0) / 2", "too short", ENGINE
     ),
-    gradients("gradients-held-norm", "return norms.square()", "return norms", "norms are none", BOUND),
+    gradients("gradients-held-norm", "runs.double().square()", "runs.double()", "norms are none", BOUND),
+    gradients(
+        "gradients-held-tail",
+        "self._flat[:, whole:].double()",
+        "0 * self._flat.double()",
+        "an end is not counted",
+        ENGINE,
+    ),
+    gradients(
+        "gradients-underflow", "(squares.sqrt() + UNDERFLOW)", "squares.sqrt()", "tiny gradients pass the clip", ENGINE
+    ),
+    gradients(
+        "gradients-single-sum", "factors @ rows.double()", "(factors.float() @ rows).double()", "sums drift", STEADY
+    ),
     gradients("gradients-groups", "module.groups != 1", "module.groups < 1", "a rule that does not hold", ENGINE),
     gradients(
         "gradients-batch-norm",

@@ -22,7 +22,7 @@ def gradient_of(kind: str, shape: tuple[int, ...] = SHAPE, width: int = 8) -> Ne
 
 
 def test_blocks_are_whole_tiles_unless_a_record_is_huge() -> None:
-    assert [block_size(at_once) for at_once in (0, 1, 3, 4, 16, 47, 10**9)] == [1, 1, 2, 16, 16, 32, MOST]
+    assert [block_size(at_once) for at_once in (0, 1, 3, 4, 16, 47, 200, 10**9)] == [1, 1, 2, 16, 16, 32, 64, MOST]
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, [0]), (3, [3]), (4, [4]), (9, [4, 4, 1])])

@@ -133,6 +133,20 @@ def test_ghost_and_held_norms_are_the_same_and_the_cheaper_is_taken() -> None:
     assert isinstance(product(draw(2, 256, 72), draw(2, 256, 8)), Held)  # a convolution on a large map
 
 
+def test_long_rows_are_measured_and_added_in_double_precision() -> None:
+    rows = torch.randn((9, 40_001), generator=torch.Generator().manual_seed(5))
+    held, exact = Held(rows), rows.double()
+    assert torch.allclose(held.squares(), exact.square().sum(1), rtol=1e-6)
+    factors = torch.linspace(0, 1, 9, dtype=torch.float64)
+    assert (held.weighted(factors) - factors @ exact).norm() < 1e-12
+
+
+def test_gradients_whose_squares_vanish_are_clipped_all_the_same() -> None:
+    squares = Held(torch.full((1, 1000), 1e-25)).squares()
+    assert gradients._factors(squares, 1e-30).item() * 1e-25 * 1000**0.5 <= 1e-30
+    assert gradients._factors(Held(torch.full((1, 1000), 1e-3)).squares(), 1.0).item() == 1.0
+
+
 def test_no_record_gives_a_zero_sum_and_no_rows() -> None:
     network = build(small("convnet"), SHAPES["image"], CLASSES, seed=2)
     x, y = some_records(SHAPES["image"], 0, torch.float32)

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 # Matrix kernels work in tiles of up to 16 rows. A block of whole tiles has no odd rows at its end.
 TILE = 16
 MOST = 256
+MOST_HEAVY = 64  # of records that take their time: what fills up the last block should not cost much
 
 Rows = Callable[[Tensor, Tensor], Tensor]
 
@@ -29,11 +30,13 @@ Rows = Callable[[Tensor, Tensor], Tensor]
 def block_size(at_once: int) -> int:
     """The block for a pass that had better not take many more than `at_once` records: whole tiles, unless they are huge.
 
-    >>> [block_size(at_once) for at_once in (0, 1, 3, 4, 16, 47, 10_000)]
-    [1, 1, 2, 16, 16, 32, 256]
+    >>> [block_size(at_once) for at_once in (0, 1, 3, 4, 16, 47, 200, 10_000)]
+    [1, 1, 2, 16, 16, 32, 64, 256]
     """
+    if at_once >= MOST:
+        return MOST
     if at_once >= TILE // 4:
-        return min(max(at_once // TILE, 1) * TILE, MOST)
+        return min(max(at_once // TILE, 1) * TILE, MOST_HEAVY)
     return 2 if at_once >= 2 else 1
 
 

@@ -33,6 +33,9 @@ from limbeck.vault.blocks import block_size, blocks
 
 # Factors are rounded; clipping to a hair less keeps the bound a true one.
 SAFE = 1 - 4e-6
+RUN = 128  # numbers whose squares are added up in single precision
+LONG = 16_384  # numbers of a row from which on rows are added one by one
+UNDERFLOW = 1e-15  # more than squares that are too small for single precision can add to a norm
 NUMBERS_AT_ONCE = 1_000_000  # of held gradients and of the largest map, so that both stay in the cache
 
 
@@ -61,12 +64,19 @@ class Held:
     rows: Tensor  # (records, ..., numbers)
 
     def squares(self) -> Tensor:
-        norms: Tensor = torch.linalg.vector_norm(self.each(), dim=1, dtype=torch.float64)
-        return norms.square()
+        # Short runs in the rows' own precision, their sum in double: long float32 sums drift.
+        whole = self._flat.shape[1] // RUN * RUN
+        runs: Tensor = torch.linalg.vector_norm(self._flat[:, :whole].reshape(len(self._flat), whole // RUN, RUN), dim=2)
+        return runs.double().square().sum(1) + self._flat[:, whole:].double().square().sum(1)
 
     def weighted(self, factors: Tensor) -> Tensor:
         factors, rows = _weighed(factors, self.each())
-        total: Tensor = factors @ rows.double()
+        if rows.shape[1] < LONG:
+            total: Tensor = factors @ rows.double()
+            return total
+        total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
+        for factor, row in zip(factors.tolist(), rows, strict=True):
+            total.add_(row, alpha=factor)  # in double precision, without a copy of all rows in it
         return total
 
     @functools.cached_property
@@ -260,8 +270,7 @@ def _squares(parts: dict[str, Part]) -> Tensor:
 def _factors(squares: Tensor, clip: float) -> Tensor:
     if math.isinf(clip):
         return torch.ones_like(squares)
-    norms = squares.sqrt().clamp_min(torch.finfo(torch.float64).tiny)
-    return (clip * SAFE / norms).clamp(max=1.0)
+    return (clip * SAFE / (squares.sqrt() + UNDERFLOW)).clamp(max=1.0)
 
 
 def _own_weights(module: nn.Module) -> bool:
