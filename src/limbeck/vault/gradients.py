@@ -66,7 +66,9 @@ class Held:
     def squares(self) -> Tensor:
         # Short runs in the rows' own precision, their sum in double: long float32 sums drift.
         whole = self._flat.shape[1] // RUN * RUN
-        runs: Tensor = torch.linalg.vector_norm(self._flat[:, :whole].reshape(len(self._flat), whole // RUN, RUN), dim=2)
+        runs: Tensor = torch.linalg.vector_norm(
+            self._flat[:, :whole].reshape(len(self._flat), whole // RUN, RUN), dim=2
+        )
         return runs.double().square().sum(1) + self._flat[:, whole:].double().square().sum(1)
 
     def weighted(self, factors: Tensor) -> Tensor:
