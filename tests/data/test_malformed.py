@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import zipfile
 from collections.abc import Callable
@@ -197,3 +198,11 @@ def test_large_indices_are_not_quoted(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="class indices") as caught:
         draft(tmp_path / "own.npz")
     assert "987" not in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["pipe.csv", "pipe.npz", "pipe.parquet", "train-images-idx3-ubyte"])
+def test_a_pipe_is_refused_and_not_waited_for(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    for look in (lambda path: draft(path, "label"), lambda path: open_source(str(path))):
+        with pytest.raises(DataUnreadable, match="neither a plain file nor a folder"):
+            look(tmp_path / name)

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from limbeck.data.limits import require_plain
 from limbeck.data.named import ALL_FAMILIES
 from limbeck.data.rounding import round_count
 from limbeck.data.survey import Survey, survey
@@ -24,6 +25,7 @@ def draft(path: Path, label: str | None = None) -> str:
     path = Path(path)
     if not path.exists():
         raise DataNotFound(f"There is no file or folder {path}.")
+    require_plain(path)
     try:
         text = "\n".join(_lines(path, survey(path, label))) + "\n"
     except (MemoryError, RuntimeError, OSError) as error:

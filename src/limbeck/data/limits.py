@@ -57,6 +57,12 @@ def require_room(needed: int, where: Path | str, schema: Schema | None = None) -
         )
 
 
+def require_plain(path: Path) -> None:
+    """Refuse a pipe or a device: it may never end, and cannot be read twice."""
+    if not (path.is_file() or path.is_dir()):
+        raise DataUnreadable(f"{path} is neither a plain file nor a folder; copy what it gives into a file first.")
+
+
 def require_count(count: int, schema: Schema, where: Path | str) -> None:
     """Refuse a file with far more records than its schema declares. About right is right: a count is never exact."""
     most = 10 * schema.records + 1000

@@ -12,6 +12,7 @@ import numpy as np
 
 from limbeck.data import arrays, fetch, folder, idx, parquet, table
 from limbeck.data.benchmark import Benchmark
+from limbeck.data.limits import require_plain
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
@@ -78,6 +79,7 @@ def open_source(
     path = Path(base).expanduser()
     if not base or not path.exists():
         raise DataNotFound(f"'{spec}' is neither a named set ({', '.join(NAMED)}) nor a path.", "limbeck data list")
+    require_plain(path)
     try:
         read, has_splits = layout(path, split)
     except OSError as error:
