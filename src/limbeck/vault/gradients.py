@@ -11,8 +11,9 @@ what left it. A record's gradient at that layer is a product of the two. Its nor
 
 Clipping is over all weights of a record together; with `per_layer` each weight tensor has an equal share of the bound.
 
-The passes are in single precision, in blocks of one shape (`limbeck.vault.blocks`); norms and sums are in double precision. In
-single precision a sum over thousands of records would differ by a thousandth of the clip with who stands in which block.
+The passes are in single precision, in blocks of one shape (`limbeck.vault.blocks`). Squares are added up in short runs of that
+and then in double precision, and all sums over records are in double: in single precision a sum over thousands of records would
+move by a ten-thousandth of the clip with who stands in which block.
 """
 
 from __future__ import annotations
