@@ -300,11 +300,12 @@ VAULT: tuple[Mutation, ...] = (
     ),
     blocks(
         "blocks-turned",
-        "if not all(same_bits(row, expected)",
-        "if not any(same_bits(row, expected)",
+        "return all(same_bits(rows(x.roll",
+        "return any(same_bits(rows(x.roll",
         "one place at which a row stays the same is enough",
         PLACES,
     ),
+    blocks("blocks-tried-once", "if compared >= ENOUGH", "if compared", "short rows agree by luck", BLOCKS),
     blocks(
         "blocks-neighbours",
         "if not same_bits(rows(beside, labels)[half], expected[half])",

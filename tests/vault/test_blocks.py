@@ -53,6 +53,7 @@ def by_place(size: int) -> Tensor:
         ("steady", lambda x, y: x, 64),
         ("by place", lambda x, y: x.double() + by_place(len(x)), 1),
         ("by place in large blocks", lambda x, y: x.double() + (by_place(len(x)) if len(x) > 16 else 0), 16),
+        ("by place, one number in 500", lambda x, y: x.double() + by_place(len(x)) * ((x * 1e4).floor() % 500 == 0), 1),
         ("the last is odd", lambda x, y: torch.cat([x[:-1], x[-1:] * (1 + 2**-23)]), 1),
         ("by neighbours", lambda x, y: x.double() + x.double().nan_to_num(3.0).sum() * 1e-12, 1),
         ("spoilt by neighbours", lambda x, y: x + 0 * x.sum(), 1),
