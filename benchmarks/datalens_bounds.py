@@ -20,12 +20,12 @@ from torch import Tensor
 from limbeck.data import open_source
 from limbeck.methods.datalens import DataLens
 from limbeck.vault.api import Answer, Map, Question
-from limbeck.vault.data_dependent import both_epsilons
-from limbeck.vault.desk import vote_sum
-from limbeck.vault.ensemble import Ensemble
+from limbeck.vault.ensemble.data_dependent import both_epsilons
+from limbeck.vault.ensemble.desk import vote_sum
+from limbeck.vault.ensemble.ensemble import Ensemble
+from limbeck.vault.ensemble.partition import partition
+from limbeck.vault.ensemble.votes import SignVote
 from limbeck.vault.noise import Randomness
-from limbeck.vault.partition import partition
-from limbeck.vault.votes import SignVote
 
 K, BETA = 200, 0.7  # the paper's
 

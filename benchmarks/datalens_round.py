@@ -28,14 +28,14 @@ from torch import Tensor, nn
 
 from benchmarks.psg_step import resident
 from limbeck.data.records import Records
-from limbeck.queries import TeacherVote
-from limbeck.schema import Schema
+from limbeck.privacy.queries import TeacherVote
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Discriminator, EnsembleSpec, SignVote
-from limbeck.vault.desk import vote_sum
-from limbeck.vault.ensemble import Ensemble
+from limbeck.vault.ensemble.desk import vote_sum
+from limbeck.vault.ensemble.ensemble import Ensemble
+from limbeck.vault.ensemble.partition import partition
+from limbeck.vault.ensemble.votes import top_signs
 from limbeck.vault.noise import Randomness
-from limbeck.vault.partition import partition
-from limbeck.vault.votes import top_signs
 
 BATCH, STEPS, IMAGES, K, C, CLASSES = 15, 2, 15, 200, 1e-5, 10
 LOOPED = 40  # teachers that the rival is timed on

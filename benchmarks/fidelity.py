@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from benchmarks.accuracy import limbeck
-from limbeck.condense import Request
-from limbeck.data.encoding import encode
 from limbeck.evaluate.frechet import frechet_distance
 from limbeck.evaluate.judge import judge_of
 from limbeck.progress import Silent
+from limbeck.runs.condense import Request
+from limbeck.vault.encoding import encode
 
 RESULT = Path(__file__).parent / "results" / "fidelity-mnist.json"
 CONDENSE = ("condense", "mnist", "--method", "ldpdc", "--epsilon", "1", "--per-class", "50")

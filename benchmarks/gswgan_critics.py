@@ -25,11 +25,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from limbeck.nets.critic import CONVOLUTIONS, LEAK, turn_vectors
-from limbeck.schema import Schema
-from limbeck.vault.critics import Critic
-from limbeck.vault.ensemble import Ensemble
-from limbeck.vault.teachers import Batch, EnsembleSpec, balanced
+from limbeck.nets.architectures.critic import CONVOLUTIONS, LEAK, turn_vectors
+from limbeck.privacy.schema import Schema
+from limbeck.vault.ensemble.critics import Critic
+from limbeck.vault.ensemble.ensemble import Ensemble
+from limbeck.vault.ensemble.teachers import Batch, EnsembleSpec, balanced
 
 SCHEMA = Schema(name="digits", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000)
 CRITICS, RECORDS = 32, 32

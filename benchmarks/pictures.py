@@ -11,7 +11,7 @@ from pathlib import Path
 
 import matplotlib
 
-from limbeck.release import read_release
+from limbeck.release.reader import read_release
 from limbeck.report.pictures import image_grid
 
 matplotlib.use("Agg")

@@ -25,9 +25,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from limbeck.methods.gradients import distance
+from limbeck.methods.parts.gradients import distance
 from limbeck.nets import NetSpec, SetGradients, build
-from limbeck.vault.gradients import ClippedGradients
+from limbeck.vault.maps.clipped_gradients import ClippedGradients
 
 SPEC = NetSpec(kind="convnet", width=128)
 SHAPE, CLASSES, RECORDS, PER_CLASS, CLIP = (1, 28, 28), 10, 256, 10, 0.1

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from limbeck import accounting
-from limbeck.condense import Request, condense, plan_for
+from limbeck.privacy import accounting
 from limbeck.progress import Silent
+from limbeck.runs.condense import Request, condense, plan_for
 from limbeck.vault.ledger import Ledger
 
 RESULT = Path(__file__).parent / "results" / "release_time.json"

@@ -50,6 +50,10 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """Run `limbeck ARGUMENTS` in this process."""
     from limbeck.cli.main import main
 
+    return command(main, monkeypatch, capsys)
+
+
+def command(main: Callable[[], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     def run(*arguments: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["limbeck", *map(str, arguments)])
         capsys.readouterr()
@@ -60,3 +64,13 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Ended(code if isinstance(code, int) else 0, shown.out, shown.err)
 
     return run
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Run `python -m benchmarks.papers ARGUMENTS` in this process."""
+    from benchmarks.papers.command import app
+
+    from limbeck.cli.main import run
+
+    return command(lambda: run(app), monkeypatch, capsys)

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from limbeck import certificate as certificates
-from limbeck import condense as work
+from limbeck.files import as_json
 from limbeck.progress import Silent
-from limbeck.release import as_json
+from limbeck.release import certificate as certificates
+from limbeck.runs import condense as work
 
 SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 

@@ -37,9 +37,11 @@ def test_every_quoted_figure_is_kept(page: str) -> None:
 
 
 def test_the_tables_of_the_page_on_elixir_are_what_the_kept_results_say() -> None:
-    from limbeck.bench.render import filled
-    from limbeck.bench.tables import TABLES
+    from benchmarks.papers.render import filled
+    from benchmarks.papers.tables import TABLES
 
     page = (REPOSITORY / "docs" / "flagship.md").read_text()
     results = REPOSITORY / "benchmarks" / "results" / "papers"
-    assert page == filled(page, TABLES.values(), results), "run: limbeck bench render --page docs/flagship.md"
+    assert page == filled(page, TABLES.values(), results), (
+        "run: python -m benchmarks.papers render --page docs/flagship.md"
+    )

@@ -9,31 +9,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limbeck.certificate import verify
-    from limbeck.condense import make_plan
     from limbeck.data import open_source
     from limbeck.errors import LimbeckError
-    from limbeck.estimator import Condenser
-    from limbeck.generator import load_generator
-    from limbeck.model import load_model
-    from limbeck.plan import Plan
-    from limbeck.schema import Column, Schema
+    from limbeck.privacy.plan import Plan
+    from limbeck.privacy.schema import Column, Schema
+    from limbeck.release.certificate import verify
+    from limbeck.release.generator import load_generator
+    from limbeck.release.model import load_model
+    from limbeck.runs.condense import make_plan
+    from limbeck.runs.estimator import Condenser
     from limbeck.vault.ledger import Ledger
     from limbeck.vault.local import LocalVault
 
 _HOMES = {
-    "Column": "limbeck.schema",
-    "Condenser": "limbeck.estimator",
-    "Ledger": "limbeck.vault.ledger",
+    "Column": "limbeck.privacy.schema",
+    "Condenser": "limbeck.runs.estimator",
+    "Ledger": "limbeck.vault.ledger.book",
     "LimbeckError": "limbeck.errors",
     "LocalVault": "limbeck.vault.local",
-    "Plan": "limbeck.plan",
-    "Schema": "limbeck.schema",
-    "load_generator": "limbeck.generator",
-    "load_model": "limbeck.model",
-    "make_plan": "limbeck.condense",
+    "Plan": "limbeck.privacy.plan",
+    "Schema": "limbeck.privacy.schema",
+    "load_generator": "limbeck.release.generator",
+    "load_model": "limbeck.release.model",
+    "make_plan": "limbeck.runs.condense",
     "open_source": "limbeck.data",
-    "verify": "limbeck.certificate",
+    "verify": "limbeck.release.certificate",
 }
 
 __all__ = [

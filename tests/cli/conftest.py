@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limbeck import condense as work
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.schema import Schema
+from limbeck.runs import condense as work
 
 SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 

@@ -356,11 +356,11 @@ def test_full_disk_later_is_resumed(cli: Cli, tmp_path: Path, place: str) -> Non
 
 
 def test_full_disk_for_pictures(cli: Cli, tmp_path: Path) -> None:
-    def save_png(*_: object) -> None:
+    def png_bytes(*_: object) -> bytes:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("limbeck.report.pictures.save_png", save_png)
+        patch.setattr("limbeck.report.pages.png_bytes", png_bytes)
         refused = cli("condense", "digits", *SMALL, "--out", tmp_path / "out")
     assert refused.code == 9 and "No space left on device" in refused.err and "limbeck resume" in refused.err
     assert cli("resume", tmp_path / "out").code == 0

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from limbeck.memory import ran_out
+from limbeck.data.memory import ran_out
 
 Cli = Callable[..., Any]
 SMALL = ("--method", "ldpdc", "--per-class", 2, "--set", "L=10", "--set", "sigma=2", "--delta", 1e-5)
@@ -59,7 +59,7 @@ def test_while_a_run_is_under_way(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail: Callable[[], None]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("limbeck.release.ReleaseWriter.write", lambda *_, **__: fail())
+        patch.setattr("limbeck.release.writer.ReleaseWriter.write", lambda *_, **__: fail())
         ended = cli("condense", "digits", *SMALL, "--out", tmp_path / "out")
     assert ended.code == 11 and f"next: limbeck resume {tmp_path / 'out'}" in ended.err
     assert cli("resume", tmp_path / "out").code == 0

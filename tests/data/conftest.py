@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limbeck.schema import Column, Schema
+from limbeck.privacy.schema import Column, Schema
 
 
 @pytest.fixture(autouse=True)

@@ -66,7 +66,7 @@ def tried(number: int) -> dict[str, Any]:
     """Make the file of this number, and read it in every way."""
     from limbeck.data import open_source
     from limbeck.data.draft import draft
-    from limbeck.schema import Schema
+    from limbeck.privacy.schema import Schema
 
     with tempfile.TemporaryDirectory() as name:
         case = fuzz_files.make(number, Path(name))

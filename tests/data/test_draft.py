@@ -12,7 +12,7 @@ import pytest
 from limbeck.data import open_source, rounding
 from limbeck.data.draft import draft
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 
 def drafted(path: Path, tmp_path: Path, label: str | None = None) -> tuple[Schema, str]:

@@ -18,7 +18,7 @@ import pytest
 from limbeck.data import open_source
 from limbeck.data.draft import draft
 from limbeck.errors import BadInput, DataUnreadable, LimbeckError
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 X, Y = fuzz_files.npy(np.zeros((6, 4, 5), np.uint8)), fuzz_files.npy(np.arange(6) % 2)
 

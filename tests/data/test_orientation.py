@@ -14,7 +14,7 @@ from PIL import Image
 from limbeck.data import folder, open_source, parquet
 from limbeck.data.draft import draft
 from limbeck.data.records import Array
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 UPRIGHT = (np.arange(20).reshape(4, 5) * 12).astype(np.uint8)
 # How the camera stored it, by the value of the tag.

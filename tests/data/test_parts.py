@@ -11,7 +11,7 @@ from limbeck.data.parts import part_of, part_text
 from limbeck.data.records import Records
 from limbeck.data.source import DataSource
 from limbeck.errors import BadInput
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 SCHEMA = Schema(
     name="all", shape=(1,), classes=tuple("abcdef"), records=60, class_sizes=(5, 6, 7, 8, 9, 25), augmentation=()

@@ -14,7 +14,7 @@ from PIL import Image
 from limbeck.data import arrays, folder, idx, images, open_source, parquet
 from limbeck.data.records import Array
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 
 def save_npz(path: Path, **entries: Any) -> Path:

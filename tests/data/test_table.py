@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from limbeck.data import table
 from limbeck.data.named import NAMED
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 
 def save(path: Path, text: str) -> Path:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from limbeck.condense import Request, condense, plan_for
 from limbeck.errors import BadInput
-from limbeck.evaluate.curve import spent_after
+from limbeck.evaluate.privacy_curve import spent_after
 from limbeck.progress import Silent
-from limbeck.release import read_release
+from limbeck.release.reader import read_release
+from limbeck.runs.condense import Request, condense, plan_for
 
 SETTINGS = {"per_class": 2, "width": 4, "R": 2, "T": 2, "K": 2, "J": 1, "B": 50, "sigma": 2.0, "snapshots": 2}
 

@@ -16,9 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from limbeck import condense as work
-from limbeck.condense import Request
-from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate import judge as judges
 from limbeck.evaluate.fidelity import Options, fidelity_of_release
@@ -27,6 +24,9 @@ from limbeck.evaluate.inception_score import inception_score
 from limbeck.evaluate.judge import Judge, epochs_for, judge_of
 from limbeck.evaluate.neighbours import memorisation, nearest, precision_recall
 from limbeck.progress import Silent
+from limbeck.runs import condense as work
+from limbeck.runs.condense import Request
+from limbeck.vault.encoding import encode
 
 Cli = Callable[..., Any]
 EPOCHS = 4

@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from limbeck import condense as work
 from limbeck.errors import BadInput, LimbeckError
 from limbeck.evaluate.inception import TENSORFLOW, TORCHVISION, Conv, InceptionV3, MixedA, MixedE, read_inception
 from limbeck.progress import Silent
+from limbeck.runs import condense as work
 
 Cli = Callable[..., Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from limbeck import condense as work
 from limbeck.progress import Silent
+from limbeck.runs import condense as work
 from limbeck.vault.ledger import Ledger
 
 

@@ -13,22 +13,22 @@ import pytest
 import torch
 from interrupted import assert_paid_once, broken_off_and_resumed, make
 
-from limbeck import condense as work
-from limbeck.accounting import price
-from limbeck.condense import make_plan
 from limbeck.errors import BadInput, BadSettings, BudgetRefused, RunConflict
-from limbeck.generator import load_generator
 from limbeck.methods import method_named
 from limbeck.methods.datalens import smoothed
 from limbeck.methods.pategan import PATEGAN
+from limbeck.privacy.accounting import price
+from limbeck.privacy.queries import TeacherVote
+from limbeck.privacy.renyi import gaussian_epsilon_mironov
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.queries import TeacherVote
-from limbeck.release import read_release
-from limbeck.renyi import gaussian_epsilon_mironov
-from limbeck.run import RunLog
-from limbeck.schema import Schema
-from limbeck.vault.ensemble import Ensemble
-from limbeck.vault.ensemble_store import EnsembleStore
+from limbeck.release.generator import load_generator
+from limbeck.release.reader import read_release
+from limbeck.runs import condense as work
+from limbeck.runs.condense import make_plan
+from limbeck.runs.folder import RunLog
+from limbeck.vault.ensemble.ensemble import Ensemble
+from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ledger import Ledger
 
 MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
@@ -337,9 +337,9 @@ def test_templates_with_decay_vote_towards_the_mean_of_their_class() -> None:
     """Where a pixel of the image lies below that of the class the vote is up, and it turns once the image has gone too far."""
     from limbeck.data.records import Records
     from limbeck.vault.api import Discriminator, EnsembleSpec, SignVote
-    from limbeck.vault.desk import vote_sum
+    from limbeck.vault.ensemble.desk import vote_sum
+    from limbeck.vault.ensemble.partition import partition
     from limbeck.vault.noise import Randomness
-    from limbeck.vault.partition import partition
 
     schema = Schema(name="flat", shape=(6,), classes=("a", "b"), records=400, low=0, high=1, augmentation=())
     y = (np.arange(400) % 2).astype(np.int64)
@@ -365,7 +365,7 @@ def test_templates_with_decay_vote_towards_the_mean_of_their_class() -> None:
 
 def test_a_label_that_a_teacher_lacks_teaches_it_nothing() -> None:
     from limbeck.vault.api import Discriminator
-    from limbeck.vault.teachers import Batch
+    from limbeck.vault.ensemble.teachers import Batch
 
     teacher = Discriminator(shape=(3,), classes=2, first=0, hidden=0)
     weights = {name: value.requires_grad_(True) for name, value in teacher.start([1, 2]).items()}

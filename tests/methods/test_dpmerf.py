@@ -12,15 +12,15 @@ import torch
 import torch.nn.functional as F
 from interrupted import assert_paid_once, broken_off_and_resumed, make
 
-from limbeck.accounting import calibrate, price
-from limbeck.condense import make_plan
 from limbeck.errors import BadInput, BadSettings
 from limbeck.methods import method_named
-from limbeck.nets.fourier import FourierSpec, fourier_features
-from limbeck.nets.merf_generator import MerfGenerator
-from limbeck.release import read_release
-from limbeck.run import RunLog
-from limbeck.schema import Schema
+from limbeck.nets.features.fourier import FourierSpec, fourier_features
+from limbeck.nets.generators.merf import MerfGenerator
+from limbeck.privacy.accounting import calibrate, price
+from limbeck.privacy.schema import Schema
+from limbeck.release.reader import read_release
+from limbeck.runs.condense import make_plan
+from limbeck.runs.folder import RunLog
 from limbeck.vault.api import Answer
 from limbeck.vault.ledger import Ledger
 

@@ -18,7 +18,7 @@ from limbeck.errors import BadSettings
 from limbeck.methods import TrainedModel, method_named
 from limbeck.methods.dpsgd import DPSGD
 from limbeck.nets import NetSpec, build
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Map, NetworkGradient, TopGradient
 from limbeck.vault.ledger import Ledger
 
@@ -169,7 +169,7 @@ def test_killed_and_resumed_ends_in_the_same_model(tmp_path: Path, topagg: str, 
 
 
 def test_topagg_of_the_whole_gradient_ends_where_dp_sgd_ends(tmp_path: Path) -> None:
-    from limbeck.model import read_model
+    from limbeck.release.model import read_model
 
     plain = make("dpsgd", DIGITS, tmp_path / "plain", tmp_path / "plain.sqlite")
     whole = make("dpsgd", {**DIGITS, "topagg": "norm", "k": 1.0}, tmp_path / "top", tmp_path / "top.sqlite")

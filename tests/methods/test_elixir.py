@@ -12,17 +12,17 @@ import pytest
 import torch
 from interrupted import assert_paid_once, broken_off_and_resumed, make
 
-from limbeck.accounting import price
-from limbeck.condense import make_plan
 from limbeck.errors import BadSettings
-from limbeck.methods.elixir import Elixir, snapped
-from limbeck.methods.first_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
+from limbeck.methods.elixir.initial_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
+from limbeck.methods.elixir.method import Elixir, snapped
 from limbeck.nets import FrozenEmbedding, NetSpec
-from limbeck.nets.pool import Pool
-from limbeck.nets.training import Course
-from limbeck.nets.warp import BACKGROUND, draw_change, warp
-from limbeck.release import read_release
-from limbeck.schema import Schema
+from limbeck.nets.training.descent import Course
+from limbeck.nets.training.pool import Pool
+from limbeck.nets.training.warp import BACKGROUND, draw_change, warp
+from limbeck.privacy.accounting import price
+from limbeck.privacy.schema import Schema
+from limbeck.release.reader import read_release
+from limbeck.runs.condense import make_plan
 from limbeck.vault.api import FeatureResidual
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault

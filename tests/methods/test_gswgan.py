@@ -14,20 +14,21 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDp
 from dp_accounting.pld import PLDAccountant
 from interrupted import assert_paid_once, broken_off_and_resumed, make
 
-from limbeck import Condenser, renyi
-from limbeck import condense as work
-from limbeck.accounting import price
-from limbeck.condense import make_plan
+from limbeck import Condenser
 from limbeck.errors import BadSettings, BudgetRefused
-from limbeck.generator import load_generator
 from limbeck.methods import method_named
+from limbeck.privacy import renyi
+from limbeck.privacy.accounting import price
+from limbeck.privacy.queries import TeacherGradient
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.queries import TeacherGradient
-from limbeck.release import read_release
-from limbeck.run import RunLog
-from limbeck.schema import Schema
-from limbeck.vault.critics import Rivals
-from limbeck.vault.ensemble import Ensemble
+from limbeck.release.generator import load_generator
+from limbeck.release.reader import read_release
+from limbeck.runs import condense as work
+from limbeck.runs.condense import make_plan
+from limbeck.runs.folder import RunLog
+from limbeck.vault.ensemble.critics import Rivals
+from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ledger import Ledger
 
 MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from limbeck.data.named import NAMED
 from limbeck.methods import method_named
-from limbeck.methods.matching import Descent, class_means, shared_out
+from limbeck.methods.parts.matching import Descent, class_means, shared_out
 
 SIZES = st.lists(st.floats(1, 1e6), min_size=2, max_size=12)
 

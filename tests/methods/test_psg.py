@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from limbeck.accounting import calibrate, price
-from limbeck.condense import Request, condense, make_plan, plan_for
 from limbeck.data.named import NAMED
 from limbeck.errors import BadInput, BadSettings, BudgetRefused
 from limbeck.methods import method_named
 from limbeck.nets import KINDS
+from limbeck.privacy.accounting import calibrate, price
 from limbeck.progress import Silent
-from limbeck.release import read_release
+from limbeck.release.reader import read_release
+from limbeck.runs.condense import Request, condense, make_plan, plan_for
 from limbeck.vault.ledger import Ledger
 
 MNIST = NAMED["mnist"].schema

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from listed import MUTATIONS
-from mutation import BROKEN, EXPLAINED, KILLED, REPOSITORY, SURVIVED, Mutation, Outcome, Tree
+from mutation import BROKEN, EXPLAINED, KILLED, PACKAGE, REPOSITORY, SURVIVED, Mutation, Outcome, Tree
 
 
 def main() -> int:
@@ -97,7 +97,8 @@ def _write(
         shown = path.resolve().relative_to(REPOSITORY)
     except ValueError:
         shown = Path(path.name)
-    reasons = {mutation.name: (mutation.file, mutation.why) for mutation in MUTATIONS}
+    package = REPOSITORY / PACKAGE
+    reasons = {m.name: (m.place(package).relative_to(package).as_posix(), m.why) for m in MUTATIONS}
     values = {
         "command": f"{command} --json {shown}",
         "seconds": seconds,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-queries, plan, accounting = Faults("queries.py"), Faults("plan.py"), Faults("accounting.py")
-renyi = Faults("renyi.py")
+queries, plan, accounting = Faults("privacy/queries.py"), Faults("privacy/plan.py"), Faults("privacy/accounting.py")
+renyi = Faults("privacy/renyi.py")
 
 EVENTS = "privacy/test_events.py"
 PRICES = "privacy/test_accounting.py"
 EXACT = f"{PRICES}::test_an_unsampled_gaussian_is_accounted_exactly"
-RENYI = "test_renyi.py"
+RENYI = "privacy/test_renyi.py"
 RULES = "privacy/test_rules.py"
 RULE_1 = f"{RULES}::test_rule_01_the_event_is_built_from_every_field_that_matters"
 WALL = "privacy/test_vault_wall.py"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-ledger, sums, rows = Faults("vault/ledger.py"), Faults("vault/ledger_sums.py"), Faults("vault/ledger_rows.py")
-file, schema = Faults("vault/ledger_file.py"), Faults("vault/ledger_schema.py")
-checks, secret = Faults("vault/ledger_checks.py"), Faults("vault/secret_file.py")
+ledger, sums, rows = Faults("vault/ledger/book.py"), Faults("vault/ledger/sums.py"), Faults("vault/ledger/rows.py")
+file, schema = Faults("vault/ledger/file.py"), Faults("vault/ledger/tables.py")
+checks, secret = Faults("vault/ledger/checks.py"), Faults("files.py")
 
 TESTS = "vault/test_ledger.py"
 GUARDS = "vault/test_ledger_guards.py"
 VOID = f"{TESTS}::test_void_gives_back_only_what_was_not_answered"
 FLIPS = "vault/test_ledger_flips.py"
 COMPANIONS = "vault/test_ledger_companions.py"
-SECRETS = "vault/test_secret_file.py"
+SECRETS = "vault/test_files.py"
 TAMPERED = f"{TESTS}::test_tampering_is_detected"
 
 LEDGER: tuple[Mutation, ...] = (

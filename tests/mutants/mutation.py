@@ -36,25 +36,30 @@ class Mutation:
     """A fault that would cost privacy or safety.
 
     name       short, and no other mutation's
-    file       below src/limbeck
-    old, new   a text that stands in the file exactly once, and what stands there instead
+    files      below src/limbeck; the text stands in one of them
+    old, new   a text that stands there exactly once, and what stands there instead
     tests      files or node ids, from tests/ on, of which at least one has to fail
     why        what would be wrong
     explained  why no test can notice it, where none can; such a mutation may survive
     """
 
     name: str
-    file: str
+    files: tuple[str, ...]
     old: str
     new: str
     tests: tuple[str, ...]
     why: str
     explained: str = ""
 
+    def place(self, package: Path) -> Path:
+        """The file that the fault is put into."""
+        counts = {path: path.read_text().count(self.old) for path in (package / file for file in self.files)}
+        if sum(counts.values()) != 1 or self.old == self.new:
+            files = ", ".join(self.files)
+            raise ValueError(f"{self.name} does not apply: {self.old!r} stands {sum(counts.values())} times in {files}")
+        return next(path for path, count in counts.items() if count)
+
     def applied(self, text: str) -> str:
-        found = text.count(self.old)
-        if found != 1 or self.old == self.new:
-            raise ValueError(f"{self.name} does not apply: {self.old!r} stands {found} times in {self.file}")
         return text.replace(self.old, self.new)
 
 
@@ -122,12 +127,13 @@ class Tree:
         return process.exitcode, failed.group(1) if failed else lines[-1] if lines else ""
 
     def tried(self, mutation: Mutation) -> Outcome:
-        began, path = time.monotonic(), self.folder / PACKAGE / mutation.file
+        began = time.monotonic()
 
         def outcome(result: str, said: str) -> Outcome:
             return Outcome(mutation.name, result, round(time.monotonic() - began, 1), said)
 
         try:
+            path = mutation.place(self.folder / PACKAGE)
             text = path.read_text()
             changed = mutation.applied(text)
         except (OSError, ValueError) as error:
@@ -150,9 +156,12 @@ class Tree:
 
 @dataclass(frozen=True)
 class Faults:
-    """Mutations of one file, one to a call: name, old, new, why, tests."""
+    """Mutations of one file, or of several that are read together, one to a call: name, old, new, why, tests."""
 
-    file: str
+    files: tuple[str, ...]
+
+    def __init__(self, *files: str) -> None:
+        object.__setattr__(self, "files", files)
 
     def __call__(self, name: str, old: str, new: str, why: str, *tests: str, explained: str = "") -> Mutation:
-        return Mutation(name=name, file=self.file, old=old, new=new, why=why, tests=tests, explained=explained)
+        return Mutation(name=name, files=self.files, old=old, new=new, why=why, tests=tests, explained=explained)

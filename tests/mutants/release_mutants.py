@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-certificate, editions, release = Faults("certificate.py"), Faults("editions.py"), Faults("release.py")
-run_file = Faults("run_file.py")
-staging, checkpoint, marks = Faults("staging.py"), Faults("checkpoint.py"), Faults("evaluate/marks.py")
+certificate, editions, release = (
+    Faults("release/certificate.py"),
+    Faults("release/editions.py"),
+    Faults("release/writer.py", "release/reader.py"),
+)
+run_file = Faults("runs/run_file.py")
+staging, checkpoint, marks = Faults("release/staged.py"), Faults("runs/checkpoint.py"), Faults("evaluate/marks.py")
 
 TESTS = "privacy/test_certificate.py"
 LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"
 FILES = f"{TESTS}::test_no_file_can_be_changed_emptied_removed_renamed_or_added"
 WORDS = "privacy/test_certificate_words.py"
-EDITIONS = "test_editions.py"
-STAGING = "test_damage.py"
+EDITIONS = "release/test_editions.py"
+STAGING = "runs/test_damage.py"
 MARKS = "cli/test_evaluate.py"
 
 RELEASE: tuple[Mutation, ...] = (
@@ -152,7 +156,7 @@ RELEASE: tuple[Mutation, ...] = (
         "if any(generator) and (content != SET or not all(generator))",
         "if any(generator) and content != SET",
         "weights without their description",
-        "test_generator.py",
+        "release/test_generator.py",
     ),
     certificate(
         "certificate-shared-not-private",
@@ -187,7 +191,7 @@ RELEASE: tuple[Mutation, ...] = (
         "if stated is not None and stated != _digest(values)",
         "if stated is not None and not stated",
         "an edited run is taken up",
-        "test_run_file_digest.py",
+        "runs/test_run_file_digest.py",
     ),
     checkpoint(
         "checkpoint-damaged",

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-votes, desk, ensemble = Faults("vault/votes.py"), Faults("vault/desk.py"), Faults("vault/ensemble.py")
-critics, partition, store = Faults("vault/critics.py"), Faults("vault/partition.py"), Faults("vault/ensemble_store.py")
-folder, discriminators = Faults("vault/private_folder.py"), Faults("vault/discriminators.py")
+votes, desk, ensemble = (
+    Faults("vault/ensemble/votes.py"),
+    Faults("vault/ensemble/desk.py"),
+    Faults("vault/ensemble/ensemble.py"),
+)
+critics, partition, store = (
+    Faults("vault/ensemble/critics.py"),
+    Faults("vault/ensemble/partition.py"),
+    Faults("vault/ensemble/store.py"),
+)
+folder, discriminators = Faults("vault/private_folder.py"), Faults("vault/ensemble/discriminators.py")
 
 ANSWERS = "privacy/test_teacher_answers.py"
 HALF = f"{ANSWERS}::test_one_teachers_vote_has_half_of_the_clip"
@@ -20,7 +28,7 @@ CRITICS = "vault/test_critics.py"
 STORE = "vault/test_ensemble_store.py"
 SEAL = "vault/test_ensemble_seal.py"
 WALL = "privacy/test_vault_wall.py"
-DAMAGE = "test_damage.py"
+DAMAGE = "runs/test_damage.py"
 
 TEACHERS: tuple[Mutation, ...] = (
     # Votes
@@ -276,7 +284,7 @@ TEACHERS: tuple[Mutation, ...] = (
         f"{TEACHERS_TESTS}::test_an_empty_part_and_a_class_that_is_missing_are_no_error",
     ),
     # Checkpoints of teachers
-    store("store-readable", "os.O_EXCL, 0o600", "os.O_EXCL, 0o644", "others read the key", STORE),
+    store("store-readable", "mode=0o600", "mode=0o644", "others read the key", STORE),
     store("store-open-folder", "folder.chmod(0o700)", "folder.chmod(0o755)", "others list the folder", STORE),
     store("store-one-nonce", "nonce = os.urandom(12)", "nonce = bytes(12)", "frames give each other away", SEAL),
     store(

@@ -5,12 +5,22 @@ from __future__ import annotations
 from mutation import Faults, Mutation
 
 noise, sampling, local = Faults("vault/noise.py"), Faults("vault/sampling.py"), Faults("vault/local.py")
-maps, gradients, residuals = Faults("vault/maps.py"), Faults("vault/gradients.py"), Faults("vault/residuals.py")
-top, encoding = Faults("vault/top_gradient.py"), Faults("data/encoding.py")
+maps, gradients, residuals = (
+    Faults(
+        "vault/maps/base.py",
+        "vault/maps/moments.py",
+        "vault/maps/random_features.py",
+        "vault/maps/network_gradient.py",
+        "vault/maps/__init__.py",
+    ),
+    Faults("vault/maps/clipped_gradients.py"),
+    Faults("vault/maps/residuals.py"),
+)
+top, encoding = Faults("vault/maps/top_gradient.py"), Faults("vault/encoding.py")
 blocks, api, schema, base = (
-    Faults("vault/blocks.py"),
+    Faults("vault/maps/blocks.py"),
     Faults("vault/api.py"),
-    Faults("schema.py"),
+    Faults("privacy/schema.py"),
     Faults("methods/base.py"),
 )
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.nets import critic
-from limbeck.nets.critic import NORMED, VECTORS, critic_score, critic_weights, turn_vectors
+from limbeck.nets.architectures import critic
+from limbeck.nets.architectures.critic import NORMED, VECTORS, critic_score, critic_weights, turn_vectors
 
 SHAPE, CLASSES = (1, 12, 12), 3
 
@@ -57,7 +57,7 @@ def test_no_gradient_crosses_from_critic_to_critic_or_image_to_image(width: int,
 
 def test_both_ways_agree_with_their_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
     weights, (x, y) = critic_weights(SHAPE, CLASSES, 4, [1, 2]), batch(2, 3)
-    monkeypatch.setattr("limbeck.nets.stacked.has_fast_bfloat16", lambda device: False)
+    monkeypatch.setattr("limbeck.nets.kernels.stacked.has_fast_bfloat16", lambda device: False)
     trained = [name for name in weights if name not in VECTORS]
     found = []
     for narrow in (0, 100):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.nets import FrozenEmbedding, NetSpec, build
-from limbeck.nets.fused import backward_piece, forward_piece
+from limbeck.nets.kernels.fused import backward_piece, forward_piece
 
 WIDE = NetSpec(kind="convnet", width=32)  # wide enough at 28x28 for the compiled path, where there is a compiler
 CASES = [
@@ -68,7 +68,7 @@ def test_chunks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     x = pictures(7).requires_grad_()
     whole = embed(x)
     (gradient,) = torch.autograd.grad(whole.square().sum(), x)
-    monkeypatch.setattr("limbeck.nets.embedding.CHUNK_NUMBERS", 3 * 32 * 32 * 32)
+    monkeypatch.setattr("limbeck.nets.features.embedding.CHUNK_NUMBERS", 3 * 32 * 32 * 32)
     parts = embed(x)
     torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(torch.autograd.grad(parts.square().sum(), x)[0], gradient, rtol=1e-3, atol=1e-3)

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from limbeck.nets.fused import compiler_works
-from limbeck.nets.input_gradient import input_gradient, shift_piece
+from limbeck.nets.kernels.fused import compiler_works
+from limbeck.nets.kernels.input_gradient import input_gradient, shift_piece
 
 
 @pytest.mark.parametrize("compiled", [True, False])

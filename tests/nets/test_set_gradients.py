@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from limbeck.methods.gradients import distance
+from limbeck.methods.parts.gradients import distance
 from limbeck.nets import DCGAN, NetSpec, SetGradients, build
-from limbeck.nets import set_gradients as module
+from limbeck.nets.training import set_gradients as module
 
 CPU = torch.device("cpu")
 CLASSES = 3

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from limbeck.nets import stacked
-from limbeck.nets.compression import CountSketch, Projection, Rotation
-from limbeck.nets.datalens_generator import DataLensGenerator
-from limbeck.nets.discriminator import StackedDiscriminator
+from limbeck.nets.architectures.discriminator import StackedDiscriminator
+from limbeck.nets.features.compression import CountSketch, Projection, Rotation
+from limbeck.nets.generators.datalens import DataLensGenerator
+from limbeck.nets.kernels import stacked
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 from tiny import SIZES, MemorySource
 
 from limbeck.data.records import Records
-from limbeck.queries import ClippedSum
-from limbeck.schema import Schema
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Schema
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.noise import Randomness

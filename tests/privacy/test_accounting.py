@@ -11,8 +11,11 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limbeck import accounting
-from limbeck.accounting import (
+from limbeck.data.named import NAMED
+from limbeck.errors import BadInput
+from limbeck.methods import method_named
+from limbeck.privacy import accounting
+from limbeck.privacy.accounting import (
     calibrate,
     calibrate_sampled_gaussian,
     gaussian_epsilon,
@@ -21,10 +24,7 @@ from limbeck.accounting import (
     require_delta,
     sampled_gaussian,
 )
-from limbeck.data.named import NAMED
-from limbeck.errors import BadInput
-from limbeck.methods import method_named
-from limbeck.queries import ClippedSum, require_positive
+from limbeck.privacy.queries import ClippedSum, require_positive
 
 DELTA = 1e-5
 BAD = (math.nan, 0.0, -0.0, -1.0, 5e-324, math.inf)

@@ -13,10 +13,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tiny import DELTA
 
-from limbeck.certificate import require_releasable, sign, signing_key, verify
-from limbeck.condense import Request, condense, plan_for
 from limbeck.errors import NotAuthentic
 from limbeck.progress import Silent
+from limbeck.release.certificate import require_releasable, sign, signing_key, verify
+from limbeck.runs.condense import Request, condense, plan_for
 from limbeck.vault.noise import SECURE
 
 Tamper = Callable[[dict[str, Any]], Any]

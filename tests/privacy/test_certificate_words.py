@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from test_certificate import original, owner, stated, write
 from tiny import DELTA, MemorySource, plan_of, release_of
 
-from limbeck.accounting import price
-from limbeck.certificate import certify, file_hash, require_releasable, verify
 from limbeck.errors import NotAuthentic, NotReleasable
 from limbeck.methods import SyntheticSet
-from limbeck.queries import ClippedSum, query_from_dict
-from limbeck.release import ReleaseWriter
+from limbeck.privacy.accounting import price
+from limbeck.privacy.queries import ClippedSum, query_from_dict
+from limbeck.release.certificate import certify, file_hash, require_releasable, verify
+from limbeck.release.writer import ReleaseWriter
 from limbeck.vault.noise import Randomness
 
 __all__ = ["original", "owner"]  # fixtures
@@ -129,12 +129,16 @@ def test_what_was_drawn_is_stated(source: MemorySource, tmp_path: Path) -> None:
 
 
 def test_a_release_is_not_written_with_an_owners_copy_in_it(
-    source: MemorySource, query: ClippedSum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: MemorySource, query: ClippedSum, tmp_path: Path
 ) -> None:
     """Whatever writes it: the page is looked at before it is signed."""
-    monkeypatch.setattr("limbeck.report.page.render", lambda *_: OWNERS_PAGE.decode())
     writer = ReleaseWriter(
-        plan=plan_of(query), schema=source.schema, randomness=Randomness(), key=tmp_path / "key", drawn=dict
+        plan=plan_of(query),
+        schema=source.schema,
+        randomness=Randomness(),
+        key=tmp_path / "key",
+        drawn=dict,
+        pages=lambda *_: {"report.html": OWNERS_PAGE},
     )
     result = SyntheticSet(x=source.records.x[:3], y=source.records.y[[0, 50, 100]])
     (tmp_path / "out").mkdir()

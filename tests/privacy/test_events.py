@@ -18,12 +18,12 @@ from dp_accounting import (
 )
 from tiny import DELTA
 
-from limbeck import renyi
-from limbeck.accounting import _polish, _round_up, price, price_event
 from limbeck.errors import BadInput, BudgetRefused
-from limbeck.plan import draw_up
-from limbeck.queries import ClippedSum, TeacherGradient, TeacherVote
-from limbeck.schema import Schema
+from limbeck.privacy import renyi
+from limbeck.privacy.accounting import _polish, _round_up, price, price_event
+from limbeck.privacy.plan import draw_up
+from limbeck.privacy.queries import ClippedSum, TeacherGradient, TeacherVote
+from limbeck.privacy.schema import Schema
 
 
 def vote(**changed: Any) -> TeacherVote:

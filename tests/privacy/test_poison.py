@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from tiny import DELTA
 
-from limbeck import certificate as certificates
-from limbeck.condense import Request, condense, make_plan
 from limbeck.data.records import Records
 from limbeck.errors import BudgetRefused, LimbeckError
 from limbeck.methods import METHODS, method_named
-from limbeck.model import read_model
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.release import read_release
-from limbeck.schema import Schema
-from limbeck.vault.ensemble import Ensemble
+from limbeck.release import certificate as certificates
+from limbeck.release.model import read_model
+from limbeck.release.reader import read_release
+from limbeck.runs.condense import Request, condense, make_plan
+from limbeck.vault.ensemble.ensemble import Ensemble
+from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault, _checked
-from limbeck.vault.partition import partition
 
 TEACHERS: dict[str, Any] = {
     "per_class": 2, "teachers": 6, "T": 2, "batch": 3, "teacher_batch": 4, "first_steps": 1, "first": 2, "second": 3,

@@ -17,21 +17,22 @@ from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEv
 from tiny import DELTA, MemorySource, plan_of, release_of
 from torch import Tensor
 
-from limbeck import certificate as certificates
-from limbeck.accounting import price, sampled_gaussian
-from limbeck.condense import make_plan
-from limbeck.data.encoding import encode
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, NotAuthentic, NotReleasable, RunConflict, WallBreach
 from limbeck.methods import method_named
 from limbeck.nets import NetSpec
-from limbeck.queries import ClippedSum
+from limbeck.privacy.accounting import price, sampled_gaussian
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import ADD_REMOVE, Schema
+from limbeck.release import certificate as certificates
 from limbeck.report.page import report_page
-from limbeck.schema import ADD_REMOVE, Schema
-from limbeck.vault import blocks, maps
+from limbeck.runs.condense import make_plan
 from limbeck.vault.api import Grant, Identity, Map, OneHot, RandomFeatures
+from limbeck.vault.encoding import encode
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
+from limbeck.vault.maps import MAPS, blocks
+from limbeck.vault.maps.base import records_mix
 from limbeck.vault.noise import INSECURE, SECURE, Randomness
 from limbeck.vault.sampling import poisson_sample
 
@@ -357,7 +358,7 @@ class ClassMean(Map):
 def test_rule_07_a_map_that_mixes_records_is_refused_before_anything_is_read(
     kind: type[Map], vault: LocalVault, source: MemorySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(maps.MAPS, kind.kind, kind)
+    monkeypatch.setitem(MAPS, kind.kind, kind)
     grant = vault.grant(plan_of(ClippedSum(label="sum", map=kind.kind, clip=1.0, noise_multiplier=3.0)))
     with pytest.raises(WallBreach, match="one record change another"):
         vault.ask(grant, "sum", 0, kind())
@@ -367,7 +368,7 @@ def test_rule_07_a_map_that_mixes_records_is_refused_before_anything_is_read(
 def test_rule_07_the_maps_of_the_toolkit_pass() -> None:
     for net in ("convnet", "lenet", "mlp", "linear"):
         mapping = RandomFeatures(net=NetSpec(kind=net, width=4), shape=(1, 8, 8), seed=1)
-        assert not maps.records_mix(mapping, (1, 8, 8), 3)
+        assert not records_mix(mapping, (1, 8, 8), 3)
 
 
 # Rule 8: records are clamped silently; nothing raises because of a record's content.
@@ -430,8 +431,8 @@ def test_rule_09_the_smaller_accountant_counts_and_both_are_on_the_certificate(
 
 @pytest.mark.parametrize(("pld", "rdp"), [(0.1234561, 0.5), (0.5, 0.1234561)])
 def test_rule_09_epsilon_is_rounded_up(pld: float, rdp: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limbeck.accounting._epsilon_pld", lambda *_: pld)
-    monkeypatch.setattr("limbeck.accounting._epsilon_rdp", lambda *_: rdp)
+    monkeypatch.setattr("limbeck.privacy.accounting._epsilon_pld", lambda *_: pld)
+    monkeypatch.setattr("limbeck.privacy.accounting._epsilon_rdp", lambda *_: rdp)
     found = sampled_gaussian(0.1, 1, 1.0, DELTA)
     assert found.epsilon == 0.123457 and {found.epsilon_pld, found.epsilon_rdp} == {0.123457, 0.5}
 
@@ -558,7 +559,7 @@ def test_rule_12_the_vault_passes_records_in_blocks_that_were_tried(
             seen.append(len(x))
             return super().rows(x, y)
 
-    monkeypatch.setitem(maps.MAPS, "identity", Watched)
+    monkeypatch.setitem(MAPS, "identity", Watched)
     monkeypatch.setattr(blocks, "is_steady", lambda *_: steady)
     vault = make_vault()
     grant = vault.grant(plan_of(ClippedSum(label="sum", map="identity", clip=1.0, noise_multiplier=3.0, count=2)))

@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from limbeck.data.encoding import encode
 from limbeck.nets import Augmentation, NetSpec, build
-from limbeck.nets.fourier import FourierSpec
-from limbeck.schema import Schema
-from limbeck.vault.maps import Identity, Map, NetworkGradient, OneHot, RandomFeatures, SecondMoment, clip_rows
-from limbeck.vault.random_fourier import RandomFourier
-from limbeck.vault.residuals import FeatureResidual, Residual, Waves
-from limbeck.vault.top_gradient import TopGradient
+from limbeck.nets.features.fourier import FourierSpec
+from limbeck.privacy.schema import Schema
+from limbeck.vault.encoding import encode
+from limbeck.vault.maps import Identity, NetworkGradient, OneHot, RandomFeatures, SecondMoment
+from limbeck.vault.maps.base import Map, clip_rows
+from limbeck.vault.maps.random_fourier import RandomFourier
+from limbeck.vault.maps.residuals import FeatureResidual, Residual, Waves
+from limbeck.vault.maps.top_gradient import TopGradient
 
 SHAPE, CLASSES, RECORDS = (1, 8, 8), 3, 11
 MLP = NetSpec(kind="mlp", width=5, depth=2)

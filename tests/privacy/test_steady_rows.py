@@ -18,13 +18,14 @@ from torch import Tensor
 
 from limbeck.data.records import Records
 from limbeck.nets import NetSpec, build
-from limbeck.queries import ClippedSum
-from limbeck.schema import Schema
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Schema
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
-from limbeck.vault.maps import Map, NetworkGradient
+from limbeck.vault.maps import NetworkGradient
+from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.top_gradient import TopGradient, top_by_norm
 from limbeck.vault.noise import Randomness
-from limbeck.vault.top_gradient import TopGradient, top_by_norm
 
 TABLE, PICTURE = (96,), (1, 28, 28)
 mappings = pytest.mark.parametrize("name", MAPPINGS)

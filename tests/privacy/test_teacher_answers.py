@@ -20,8 +20,8 @@ from torch import Tensor
 
 from limbeck.data.records import Records
 from limbeck.errors import WallBreach
-from limbeck.queries import TeacherGradient, TeacherVote
-from limbeck.schema import Schema
+from limbeck.privacy.queries import TeacherGradient, TeacherVote
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import (
     BeliefVote,
     BinVote,
@@ -33,11 +33,12 @@ from limbeck.vault.api import (
     SignVote,
     SketchVote,
 )
-from limbeck.vault.desk import Desk
+from limbeck.vault.ensemble.desk import Desk
+from limbeck.vault.ensemble.kinds import QUESTIONS
+from limbeck.vault.ensemble.votes import Vote
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.noise import Randomness
-from limbeck.vault.votes import QUESTIONS, Vote
 
 TEACHERS = 6
 TEACHER = Discriminator(shape=(1, 8, 8), classes=3, first=2, second=3, hidden=4)

@@ -14,12 +14,12 @@ import torch
 from tiny import DELTA, MemorySource
 from torch import Tensor
 
-from limbeck.accounting import price
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, RunConflict, WallBreach
-from limbeck.plan import Plan
-from limbeck.queries import TeacherGradient, TeacherVote, query_from_dict
-from limbeck.schema import Schema
+from limbeck.privacy.accounting import price
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import TeacherGradient, TeacherVote, query_from_dict
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import (
     BeliefVote,
     BinVote,
@@ -31,13 +31,14 @@ from limbeck.vault.api import (
     SignVote,
     SketchVote,
 )
-from limbeck.vault.desk import drawn_gradients, vote_sum
-from limbeck.vault.ensemble import Ensemble, teachers_mix
+from limbeck.vault.ensemble.desk import drawn_gradients, vote_sum
+from limbeck.vault.ensemble.ensemble import Ensemble, teachers_mix
+from limbeck.vault.ensemble.kinds import TEACHERS
+from limbeck.vault.ensemble.partition import check_ensemble, partition
+from limbeck.vault.ensemble.teachers import Batch, Weights
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.noise import Randomness
-from limbeck.vault.partition import check_ensemble, partition
-from limbeck.vault.teachers import TEACHERS, Batch, Weights
 
 KEY = b"k" * 32
 TEACHERS_HELD, IMAGES, TICKS = 12, 3, 4

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.nets import NetSpec, build
-from limbeck.vault.api import MAPS, NetworkGradient, TopGradient
-from limbeck.vault.maps import clip_rows, records_mix
-from limbeck.vault.top_gradient import top_by_dimension, top_by_norm
+from limbeck.vault.api import NetworkGradient, TopGradient
+from limbeck.vault.maps import MAPS
+from limbeck.vault.maps.base import clip_rows, records_mix
+from limbeck.vault.maps.top_gradient import top_by_dimension, top_by_norm
 
 SHAPE, CLASSES = (1, 8, 8), 3
 NET = NetSpec(kind="convnet", width=4)

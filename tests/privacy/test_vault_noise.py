@@ -14,8 +14,8 @@ from through import answers, assert_independent, assert_standard_normal, noise_o
 from tiny import MemorySource
 
 from limbeck.data.records import Records
-from limbeck.queries import ClippedSum
-from limbeck.schema import Schema
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Identity, Residual, SecondMoment
 from limbeck.vault.noise import SecretStream
 

@@ -16,8 +16,8 @@ from through import FALSE_ALARM, answers
 from tiny import MemorySource
 
 from limbeck.data.records import Records
-from limbeck.queries import ClippedSum
-from limbeck.schema import Schema
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Identity
 from limbeck.vault.noise import SecretStream
 from limbeck.vault.sampling import poisson_sample

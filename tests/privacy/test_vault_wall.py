@@ -14,16 +14,16 @@ from test_teachers import TEACHER, Mixing, plan_of, query_for, question
 from tiny import DELTA, MemorySource
 from tiny import plan_of as plan_of_sums
 
-from limbeck.accounting import price
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, WallBreach
-from limbeck.plan import Plan
-from limbeck.queries import ClippedSum
+from limbeck.privacy.accounting import price
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import ClippedSum
 from limbeck.vault.api import Discriminator, Identity, Map
+from limbeck.vault.ensemble.kinds import TEACHERS
+from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
-from limbeck.vault.partition import partition
-from limbeck.vault.teachers import TEACHERS
 
 MakeVault = Callable[..., LocalVault]
 

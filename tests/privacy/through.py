@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from tiny import DELTA, MemorySource
 
-from limbeck.accounting import price
-from limbeck.plan import Plan
-from limbeck.queries import Query
+from limbeck.privacy.accounting import price
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import Query
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.noise import Randomness

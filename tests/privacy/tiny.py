@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbeck.accounting import price
-from limbeck.condense import Request, condense, make_plan
 from limbeck.data.records import Records
 from limbeck.methods import method_named
-from limbeck.plan import Plan
+from limbeck.privacy.accounting import price
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.queries import ClippedSum
-from limbeck.schema import Schema
+from limbeck.runs.condense import Request, condense, make_plan
 
 DELTA = 1e-5
 SIZES = (40, 30, 50)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from limbeck.queries import ClippedSum
-from limbeck.schema import Column, Schema
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Column, Schema
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from limbeck.errors import BadInput
+from limbeck.privacy.schema import Schema
 from limbeck.report.card import data_card
-from limbeck.schema import Schema
 
 LINE = re.compile(r"^(?P<indent> *)(?P<dash>- )?(?:(?P<key>[a-z_]+|'\d+'):(?: (?P<value>.+))?|(?P<item>[^:]+))$")
 

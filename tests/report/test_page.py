@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from limbeck.privacy.schema import Schema
 from limbeck.report.page import report_page
 from limbeck.report.wording import exact, promise, query_rows
-from limbeck.schema import Schema
 
 PNG = b"\x89PNG not really"
 EVALUATION = {

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from limbeck.errors import BadInput
+from limbeck.privacy.schema import Schema
 from limbeck.report.pictures import PAPER, image_grid, png_bytes, release_grid, save_png, table_grid
-from limbeck.schema import Schema
 
 
 def images(shape: tuple[int, ...], classes: int, each: int = 3) -> tuple[np.ndarray, np.ndarray, Schema]:

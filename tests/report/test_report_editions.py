@@ -14,12 +14,12 @@ import pytest
 
 from limbeck.data import open_source
 from limbeck.data.benchmark import Benchmark
-from limbeck.editions import page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable
+from limbeck.privacy.schema import Schema
+from limbeck.release.editions import page_edition
 from limbeck.report.gather import Sources, gather
 from limbeck.report.page import Report, page_style, render, style_hash
 from limbeck.report.strips import class_strips
-from limbeck.schema import Schema
 from limbeck.vault.ledger import Ledger
 from releases import copied, digits_release
 

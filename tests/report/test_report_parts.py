@@ -12,8 +12,9 @@ import pytest
 from markupsafe import Markup
 
 from limbeck.data.benchmark import Benchmark
-from limbeck.data.writer import write_npz, write_parquet
 from limbeck.errors import BadInput, NotReleasable
+from limbeck.privacy.schema import Schema
+from limbeck.release.formats import write_npz, write_parquet
 from limbeck.report.budget import budget_view
 from limbeck.report.charts import Point, Segment, _ticks, bar, curve, score_bar
 from limbeck.report.closeness import closeness_view
@@ -23,7 +24,6 @@ from limbeck.report.page import Report, render
 from limbeck.report.scores import public_part, read_json, require_fit, require_public, score_table
 from limbeck.report.strips import MOST_CLASSES, class_strips, strip, way_strips
 from limbeck.report.wording import guess_share, in_one_sentence, questions
-from limbeck.schema import Schema
 from limbeck.vault.ledger import Account, Booking
 
 PROOF = {"test": Benchmark("mnist", "test").to_dict(), "real": Benchmark("mnist", "train").to_dict()}

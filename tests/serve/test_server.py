@@ -21,7 +21,7 @@ from urllib.parse import quote
 import pytest
 from talk import Answer, ask, evaluation_of
 
-from limbeck import certificate as certificates
+from limbeck.release import certificate as certificates
 from limbeck.serve.access import Access
 from limbeck.serve.server import Server, start
 from limbeck.vault.ledger import Ledger

@@ -10,7 +10,7 @@ from pathlib import Path
 import limbeck.vault.ledger
 from limbeck.vault.ledger import Account, Ledger
 
-SOURCE = Path(limbeck.vault.ledger.__file__).parents[2]
+SOURCE = Path(limbeck.__file__).parents[1]
 
 # Every child starts with this. `die_before(sql)` kills the process when SQLite is about to run that statement.
 PRELUDE = """

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from limbeck.vault.blocks import is_steady, same_bits
+from limbeck.vault.maps.blocks import is_steady, same_bits
 
 SIZE, SHAPE = 16, (4,)
 HAIR = 2.0**-23  # one unit in the last place

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from limbeck.nets import KINDS, Augmentation, NetSpec, build
-from limbeck.nets.embedding import CHUNK_NUMBERS, FrozenEmbedding, _chunks, records_at_once
-from limbeck.vault import blocks as module
-from limbeck.vault.blocks import MOST, block_size, blocks, is_steady, same_bits, steady_block
-from limbeck.vault.maps import Identity, Map, NetworkGradient, RandomFeatures, form_of
+from limbeck.nets.features.embedding import CHUNK_NUMBERS, FrozenEmbedding, _chunks, records_at_once
+from limbeck.vault.maps import Identity, NetworkGradient, RandomFeatures
+from limbeck.vault.maps import blocks as module
+from limbeck.vault.maps.base import Map, form_of
+from limbeck.vault.maps.blocks import MOST, block_size, blocks, is_steady, same_bits, steady_block
 
 SHAPE, CLASSES = (1, 8, 8), 3
 

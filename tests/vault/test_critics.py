@@ -10,13 +10,13 @@ import torch
 
 from limbeck.data.records import Records
 from limbeck.errors import BadInput
-from limbeck.nets.critic import VECTORS, critic_score
-from limbeck.schema import Schema
-from limbeck.vault.critics import Critic, Rivals
-from limbeck.vault.ensemble import Ensemble, teachers_mix
-from limbeck.vault.partition import partition
-from limbeck.vault.teachers import Batch, EnsembleSpec, balanced
-from limbeck.vault.votes import CriticGradient
+from limbeck.nets.architectures.critic import VECTORS, critic_score
+from limbeck.privacy.schema import Schema
+from limbeck.vault.ensemble.critics import Critic, Rivals
+from limbeck.vault.ensemble.ensemble import Ensemble, teachers_mix
+from limbeck.vault.ensemble.partition import partition
+from limbeck.vault.ensemble.teachers import Batch, EnsembleSpec, balanced
+from limbeck.vault.ensemble.votes import CriticGradient
 
 SCHEMA = Schema(name="s", shape=(1, 8, 8), classes=("a", "b", "c"), records=120)
 CRITIC = Critic(shape=SCHEMA.shape, classes=3, width=2, warm=2, warm_steps=2, latent=4, generator_width=2, eta=1e-3)

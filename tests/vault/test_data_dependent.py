@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limbeck
-from limbeck.vault.data_dependent import (
+from limbeck.vault.ensemble.data_dependent import (
     both_epsilons,
     data_dependent_curve,
     log_unlikely_class,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import RunConflict
-from limbeck.vault.ensemble_store import SEALING_KEY, EnsembleStore
+from limbeck.vault.ensemble.store import SEALING_KEY, EnsembleStore
 from limbeck.vault.noise import Randomness
 from limbeck.vault.private_folder import KEY
 

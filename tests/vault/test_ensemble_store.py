@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from limbeck.errors import LedgerFault, RunConflict
-from limbeck.vault.ensemble_store import FRAME, EnsembleStore
+from limbeck.vault.ensemble.store import FRAME, EnsembleStore
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.noise import Randomness
 from limbeck.vault.private_folder import KEY, folder_of

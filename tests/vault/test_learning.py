@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from limbeck.data.records import Records
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Critic, CriticGradient, Discriminator, EnsembleSpec
-from limbeck.vault.ensemble import Ensemble
-from limbeck.vault.partition import partition
-from limbeck.vault.teachers import Batch, Teacher
+from limbeck.vault.ensemble.ensemble import Ensemble
+from limbeck.vault.ensemble.partition import partition
+from limbeck.vault.ensemble.teachers import Batch, Teacher
 
 SHAPE, CLASSES, TEACHERS = (1, 12, 12), 3, 2
 SPEC = EnsembleSpec(teachers=TEACHERS, batch=6)

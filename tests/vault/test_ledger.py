@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from limbeck.errors import BadInput, BudgetRefused, LedgerFault, RunConflict, WallBreach
 from limbeck.vault.ledger import Ledger, default_path
-from limbeck.vault.ledger_schema import chain_digest
+from limbeck.vault.ledger.tables import chain_digest
 
 SUBNORMAL = 5e-324
 
@@ -576,7 +576,7 @@ def test_damage_beside_an_unmerged_journal_is_left_alone(
     target.parent.mkdir()
     wal, target_wal = Path(f"{path}-wal"), Path(f"{target}-wal")
     with monkeypatch.context() as patch, Ledger.open(path) as ledger:
-        patch.setattr("limbeck.vault.ledger_file.settle", lambda *_: None)
+        patch.setattr("limbeck.vault.ledger.file.settle", lambda *_: None)
         grant = book(ledger, 1.0)
         ledger.store(grant, "sum", 0, map_digest="m", payload=bytes(50_000))
         main, journal = path.read_bytes(), wal.read_bytes()

@@ -11,8 +11,8 @@ import pytest
 
 from limbeck.errors import LedgerFault, RunConflict
 from limbeck.vault.ledger import Ledger
-from limbeck.vault.ledger_rows import append_booking
-from limbeck.vault.ledger_schema import CHAINED, chain_digest
+from limbeck.vault.ledger.rows import append_booking
+from limbeck.vault.ledger.tables import CHAINED, chain_digest
 
 
 @pytest.fixture

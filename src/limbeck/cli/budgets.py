@@ -14,8 +14,8 @@ import typer
 
 from limbeck.cli.options import Json, LedgerPath, epsilon_value
 from limbeck.cli.output import emit, table
-from limbeck.queries import finite_or_word
-from limbeck.schema import ADD_REMOVE
+from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.schema import ADD_REMOVE
 
 Dataset = Annotated[str, typer.Argument(help="The data set's name: a named set, or the name in its schema.")]
 budget = typer.Typer(help="Set and show the privacy budget of each data set.", pretty_exceptions_enable=False)
@@ -37,7 +37,7 @@ def set_budget(
 ) -> None:
     """Set what a data set may spend in all. Never below what it has spent; there is no reset."""
     from limbeck.vault.ledger import Ledger
-    from limbeck.vault.ledger_faults import newly_made
+    from limbeck.vault.ledger.faults import newly_made
 
     value = epsilon_value(epsilon)
     assert value is not None

@@ -10,7 +10,7 @@ import typer
 from limbeck.cli.options import Delta, Epsilon, Json, epsilon_value
 from limbeck.cli.output import emit, table
 from limbeck.errors import BadInput
-from limbeck.queries import finite_or_word
+from limbeck.privacy.queries import finite_or_word
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="A release folder.")]
 
@@ -34,8 +34,8 @@ def privacy(
     as_json: Json = False,
 ) -> None:
     """Compute epsilon from the noise, or the noise that an epsilon needs. Touches no data and no budget."""
-    from limbeck.accounting import calibrate_sampled_gaussian, sampled_gaussian
-    from limbeck.queries import require_positive
+    from limbeck.privacy.accounting import calibrate_sampled_gaussian, sampled_gaussian
+    from limbeck.privacy.queries import require_positive
 
     target = epsilon_value(epsilon)
     if (noise_multiplier is None) == (target is None):
@@ -58,8 +58,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a release: its epsilon computed again, every file unchanged, the signature whole, safe to share."""
-    from limbeck import certificate as certificates
-    from limbeck.known_faults import known_faults
+    from limbeck.release import certificate as certificates
+    from limbeck.release.known_faults import known_faults
 
     certificate = certificates.verify(release, key)
     certificates.require_releasable(certificate)

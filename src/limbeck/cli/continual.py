@@ -47,8 +47,8 @@ def continual(
     as_json: Json = False,
 ) -> None:
     """Learn classes in stages, each from another party: sets per stage against a model that is handed on."""
-    from limbeck.condense import Request
-    from limbeck.continual import Course, run_course
+    from limbeck.experiments.continual import Course, run_course
+    from limbeck.runs.condense import Request
 
     request = Request(
         data=data,

@@ -32,12 +32,12 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Score the sets that a run kept on the way, against the epsilon that it had spent by then. Costs nothing."""
-    from limbeck.condense import Request, checked_device
-    from limbeck.data.writer import write_atomic
-    from limbeck.evaluate.curve import curve_of
-    from limbeck.places import require_result_place
-    from limbeck.release import as_json as json_bytes
-    from limbeck.report.lines import Line, line_picture
+    from limbeck.evaluate.privacy_curve import curve_of
+    from limbeck.files import as_json as json_bytes
+    from limbeck.files import write_atomic
+    from limbeck.release.destination import require_result_place
+    from limbeck.report.figure import Line, line_picture
+    from limbeck.runs.condense import Request, checked_device
 
     checked_device(device)
     for path in (out, picture):

@@ -59,8 +59,8 @@ def draft_schema(
 ) -> None:
     """Write a first schema for your data. Entries read off the records wait for your word that they are public."""
     from limbeck.data.draft import draft
-    from limbeck.data.writer import write_atomic
-    from limbeck.places import require_outside
+    from limbeck.files import write_atomic
+    from limbeck.release.destination import require_outside
 
     if out is not None:
         require_outside(out)

@@ -83,14 +83,14 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Train models on a synthetic set alone and score them on real test records; a released model is scored itself."""
-    from limbeck.condense import checked_device
-    from limbeck.data.writer import write_atomic
     from limbeck.evaluate.model import evaluate_model
     from limbeck.evaluate.real import evaluate_real
     from limbeck.evaluate.release import Yardsticks, evaluate_release
-    from limbeck.model import is_model
-    from limbeck.places import require_result_place
-    from limbeck.release import as_json as json_bytes
+    from limbeck.files import as_json as json_bytes
+    from limbeck.files import write_atomic
+    from limbeck.release.destination import require_result_place
+    from limbeck.release.model import is_model
+    from limbeck.runs.condense import checked_device
 
     checked_device(device)
     require_result_place(out)
@@ -137,8 +137,8 @@ def _sources(
     test: str | None, real: str | None, calibrated: bool, where: dict[str, str | None]
 ) -> tuple[DataSource, DataSource | None]:
     """The test records, and the real training records where they are asked for. Opening them reads none."""
-    from limbeck.condense import Request
     from limbeck.data.source import split_suffix
+    from limbeck.runs.condense import Request
 
     def opened(data: str, split: str) -> DataSource:
         return Request(data=data, schema=where["schema"], label=where["label"], root=where["root"]).source(split)

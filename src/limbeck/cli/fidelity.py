@@ -47,11 +47,11 @@ def fidelity(
 
     It reads private records and costs no budget, so the result is yours alone: never share it.
     """
-    from limbeck.condense import Request, checked_device
-    from limbeck.data.writer import write_atomic
     from limbeck.evaluate.fidelity import Options, fidelity_of_release
-    from limbeck.places import require_result_place
-    from limbeck.release import as_json as json_bytes
+    from limbeck.files import as_json as json_bytes
+    from limbeck.files import write_atomic
+    from limbeck.release.destination import require_result_place
+    from limbeck.runs.condense import Request, checked_device
 
     checked_device(device)
     require_result_place(out, "Figures of private records are")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import Annotated
+from importlib.metadata import version as installed_version
+from typing import Annotated, NoReturn
 
 import typer
 
-import limbeck
 from limbeck.cli import (
-    bench,
     budgets,
     checks,
     continual,
@@ -26,12 +25,12 @@ from limbeck.cli import (
     sweep,
 )
 from limbeck.cli.output import Stopped, Usage, fail
+from limbeck.data.memory import keep_freed_memory, out_of_memory, ran_out
 from limbeck.errors import LimbeckError, OutputFault
-from limbeck.memory import keep_freed_memory, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
-    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, bench, continual, curve, budgets, datasets,
+    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets,
 ):  # fmt: skip
     commands.register(app)
 
@@ -48,17 +47,22 @@ def limbeck_command(
     A command ends with 0 if all went well, else with a number that docs/exit-codes.md explains.
     """
     if version:
-        print(f"limbeck {limbeck.__version__}")
+        print(f"limbeck {installed_version('limbeck')}")
     elif context.invoked_subcommand is None:
         print(context.get_help())
 
 
 def main() -> None:
     """Entry point of the `limbeck` command."""
+    run(app)
+
+
+def run(commands: typer.Typer) -> NoReturn:
+    """Run one command and end the process with its exit code."""
     as_json = "--json" in sys.argv
     keep_freed_memory()
     try:
-        code = app(standalone_mode=False)
+        code = commands(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except LimbeckError as error:
         sys.exit(fail(error, as_json))

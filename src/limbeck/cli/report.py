@@ -10,7 +10,7 @@ import typer
 from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, LedgerPath, Root, SchemaPath
 from limbeck.cli.output import emit
-from limbeck.queries import finite_or_word
+from limbeck.privacy.queries import finite_or_word
 
 
 def register(app: typer.Typer) -> None:
@@ -53,11 +53,11 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about a release: what was asked, spent and promised, its pictures and scores. Needs no network."""
-    from limbeck.condense import Request
-    from limbeck.data.writer import write_atomic
-    from limbeck.editions import OWNER, checked_edition
+    from limbeck.files import write_atomic
+    from limbeck.release.editions import OWNER, checked_edition
     from limbeck.report.gather import Sources, default_place, gather, require_place
     from limbeck.report.page import render
+    from limbeck.runs.condense import Request
 
     place = out or default_place(run, checked_edition(edition))
     require_place(place, run)
@@ -94,7 +94,7 @@ def bundle(
     as_json: Json = False,
 ) -> None:
     """Pack a release into one zip file to hand over. It is verified first; whatever is not on its certificate is refused."""
-    from limbeck.bundle import write_bundle
+    from limbeck.release.bundle import write_bundle
 
     path, packed = write_bundle(release, out)
     epsilon = packed.certificate["epsilon"]

@@ -28,11 +28,11 @@ from limbeck.cli.options import (
     settings_from,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
-from limbeck.memory import out_of_memory, ran_out
-from limbeck.queries import finite_or_word
+from limbeck.data.memory import out_of_memory, ran_out
+from limbeck.privacy.queries import finite_or_word
 
 if TYPE_CHECKING:
-    from limbeck.condense import Outcome
+    from limbeck.runs.condense import Outcome
 
 Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
 InsecureSeed = Annotated[
@@ -69,7 +69,7 @@ def condense(
     as_json: Json = False,
 ) -> None:
     """Turn a private data set into a small synthetic one. Its epsilon is booked first; it can be stopped and resumed."""
-    from limbeck import condense as work
+    from limbeck.runs import condense as work
 
     request = work.Request(
         data=data,
@@ -97,7 +97,7 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped or broke off. Nothing is paid twice."""
-    from limbeck import condense as work
+    from limbeck.runs import condense as work
 
     with stoppable(run), reporter() as shown:
         outcome = work.resume(run, shown, ledger)
@@ -107,7 +107,7 @@ def resume(
 @contextlib.contextmanager
 def stoppable(run: Path) -> Iterator[None]:
     """Turn Ctrl-C into a sentence that tells how to go on."""
-    from limbeck.run import is_unfinished, resume_command
+    from limbeck.release.destination import is_unfinished, resume_command
 
     try:
         yield
@@ -159,9 +159,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show what a run would ask and what it would cost. Reads no record, books nothing."""
-    from limbeck.accounting import calibrate
-    from limbeck.condense import Request, plan_for
     from limbeck.methods import method_named
+    from limbeck.privacy.accounting import calibrate
+    from limbeck.runs.condense import Request, plan_for
 
     request = Request(data=data, schema=_text(schema), label=label, root=_text(root or _environment_root()))
     chosen, target = settings_from(settings, per_class), epsilon_value(epsilon)
@@ -257,7 +257,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Try everything on digits that come with the package. Takes about a minute."""
-    from limbeck.demo import run_demo
+    from limbeck.experiments.demo import run_demo
 
     with reporter() as shown:
         result = run_demo(out, shown)

@@ -33,8 +33,8 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw more labelled records from a release that has a generator. Costs nothing: no private record is read."""
-    from limbeck.data.writer import write_npz, write_parquet
-    from limbeck.generator import load_generator
+    from limbeck.release.formats import write_npz, write_parquet
+    from limbeck.release.generator import load_generator
 
     _require_finished(release)
     out = out or default_place(release, seed)
@@ -69,7 +69,7 @@ def sample(
 
 def require_free(out: Path) -> None:
     """Never write over a file, nor into a release, which holds only what its certificate lists."""
-    from limbeck.places import require_outside
+    from limbeck.release.destination import require_outside
 
     if out.suffix not in FORMS:
         raise BadInput(f"--out must end in {' or '.join(FORMS)}, got --out {out}.")
@@ -88,7 +88,7 @@ def default_place(release: Path, seed: int) -> Path:
 
 
 def _require_finished(release: Path) -> None:
-    from limbeck.run import is_unfinished, resume_command
+    from limbeck.release.destination import is_unfinished, resume_command
 
     if is_unfinished(release):
         raise RunConflict(

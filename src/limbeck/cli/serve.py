@@ -41,7 +41,7 @@ def serve(
     as_json: Json = False,
 ) -> None:
     """Show a folder of runs in a browser: progress, releases side by side, budgets, downloads. It changes nothing."""
-    from limbeck import certificate as certificates
+    from limbeck.release import certificate as certificates
     from limbeck.serve.access import access_for, chosen_token
     from limbeck.serve.server import start
 

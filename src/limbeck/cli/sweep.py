@@ -66,9 +66,9 @@ def sweep(
 
     Every set is booked and paid for. The whole price is shown and checked first. The same command goes on after a stop.
     """
-    from limbeck.condense import Request, checked_device
-    from limbeck.sweep import run_sweep
-    from limbeck.sweep_plan import Sweep
+    from limbeck.experiments.sweep import run_sweep
+    from limbeck.experiments.sweep_plan import Sweep
+    from limbeck.runs.condense import Request, checked_device
 
     checked_device(device)
     place = root or os.environ.get("LIMBECK_DATA")

@@ -10,7 +10,7 @@ from limbeck.data import images
 from limbeck.data.limits import require_count, require_room
 from limbeck.data.records import Records
 from limbeck.errors import DataUnreadable
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 
 def class_folders(folder: Path) -> list[Path]:

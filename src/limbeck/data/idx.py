@@ -18,7 +18,7 @@ import numpy as np
 from limbeck.data.limits import array_bytes, most_bytes, require_count, require_room
 from limbeck.data.records import Array, Records, as_records, require_form
 from limbeck.errors import DataNotFound, DataUnreadable
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 MOST_DIMENSIONS = 8

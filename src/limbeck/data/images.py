@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from PIL import ExifTags, Image
 
+from limbeck.data.memory import ran_out
 from limbeck.data.records import Array
 from limbeck.errors import BadInput, DataUnreadable, LimbeckError, TooLarge
-from limbeck.memory import ran_out
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")

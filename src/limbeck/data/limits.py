@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from limbeck.errors import BadInput, DataUnreadable, TooLarge
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 MOST_BYTES = 1 << 30
 MOST_COLUMNS = 50_000

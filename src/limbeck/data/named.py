@@ -10,7 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from limbeck.errors import BadInput
-from limbeck.schema import Column, Schema
+from limbeck.privacy.schema import Column, Schema
 
 ALL_FAMILIES = ("color", "crop", "cutout", "flip", "scale", "rotate")
 # A mirrored digit is another sign, so the families for digits leave out the flip.

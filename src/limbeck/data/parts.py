@@ -14,7 +14,7 @@ import numpy as np
 from limbeck.data.records import Records
 from limbeck.data.source import DataSource
 from limbeck.errors import BadInput
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 ALL = " of all"
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from limbeck.errors import DataUnreadable
-from limbeck.schema import Schema
+from limbeck.privacy.schema import Schema
 
 Array = npt.NDArray[Any]
 

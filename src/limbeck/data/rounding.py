@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from limbeck.data.records import Array
-from limbeck.entries import MOST_VALUE
+from limbeck.privacy.entries import MOST_VALUE
 
 CHUNK = 1 << 20
 LEAST_SPREAD = 1e-20

@@ -16,7 +16,7 @@ from limbeck.data.records import Array, require_one_label, require_pairs
 from limbeck.data.rounding import round_range
 from limbeck.data.survey_table import parquet_columns, survey_columns
 from limbeck.errors import BadInput, DataUnreadable
-from limbeck.schema import Column
+from limbeck.privacy.schema import Column
 
 MOST_CLASSES = 100_000
 

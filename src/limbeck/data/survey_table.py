@@ -11,7 +11,7 @@ import numpy as np
 from limbeck.data import csv_file, parquet, table
 from limbeck.data.rounding import round_range
 from limbeck.errors import DataUnreadable
-from limbeck.schema import Column
+from limbeck.privacy.schema import Column
 
 MOST_CATEGORIES = 100
 LONGEST_CATEGORY = 1000

@@ -16,7 +16,7 @@ from limbeck.data import csv_file
 from limbeck.data.limits import require_count, require_room
 from limbeck.data.records import Array, Records, as_records, class_indices
 from limbeck.errors import BadInput, DataUnreadable
-from limbeck.schema import Column, Schema
+from limbeck.privacy.schema import Column, Schema
 
 # How many encoded numbers are made at a time.
 CHUNK = 1 << 22

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from limbeck.data import DataSource
-from limbeck.data.encoding import encode
 from limbeck.data.records import Array
 from limbeck.evaluate.neighbours import nearest
 from limbeck.evaluate.release import require_same_form
-from limbeck.release import Release
+from limbeck.release.reader import Release
+from limbeck.vault.encoding import encode
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,7 +9,7 @@ from torch import nn
 
 from limbeck.errors import BadInput
 from limbeck.nets import Network, Shape
-from limbeck.nets.network import image_shape
+from limbeck.nets.architectures.network import image_shape
 
 SMALLEST_SIDE = 8
 

@@ -19,7 +19,7 @@ from limbeck.evaluate.classical import RECIPES, accuracy_of
 from limbeck.evaluate.models import build_model, choose
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.nets import NetSpec, Network
-from limbeck.nets.training import descend, likes_channels_last, logits_of, prepare
+from limbeck.nets.training.descent import descend, likes_channels_last, logits_of, prepare
 
 SCORED_AT_ONCE = 100
 

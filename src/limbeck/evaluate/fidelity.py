@@ -19,8 +19,6 @@ import torch
 from torch import Tensor
 
 from limbeck.data import DataSource
-from limbeck.data.encoding import encode
-from limbeck.editions import OWNER
 from limbeck.errors import BadInput
 from limbeck.evaluate.frechet import frechet_distance
 from limbeck.evaluate.inception import Inception, read_inception
@@ -29,7 +27,9 @@ from limbeck.evaluate.judge import Judge, judge_of
 from limbeck.evaluate.neighbours import NEIGHBOURS, memorisation, nearest, precision_recall, summary
 from limbeck.evaluate.release import require_same_form
 from limbeck.progress import Reporter
-from limbeck.release import Release, read_release
+from limbeck.release.editions import OWNER
+from limbeck.release.reader import Release, read_release
+from limbeck.vault.encoding import encode
 
 DIGITS = 6
 

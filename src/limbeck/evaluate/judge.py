@@ -18,16 +18,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from limbeck.data.encoding import encode
 from limbeck.data.fetch import cache_folder
 from limbeck.data.records import Records
-from limbeck.data.writer import write_atomic
 from limbeck.errors import BadInput, OutputFault
 from limbeck.evaluate.downstream import train
 from limbeck.evaluate.presets import Preset
+from limbeck.files import write_atomic
 from limbeck.nets import NetSpec, Network, build
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
-from limbeck.schema import Schema
+from limbeck.vault.encoding import encode
 
 FORMAT = 1
 ROWS_AT_ONCE = 500

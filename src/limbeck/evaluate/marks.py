@@ -6,7 +6,7 @@ from typing import Any
 
 from limbeck.data import DataSource
 from limbeck.data.benchmark import ENTRY
-from limbeck.editions import OWNER
+from limbeck.release.editions import OWNER
 
 
 def marks(**sources: DataSource | None) -> dict[str, Any]:

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from limbeck.data import DataSource
-from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import accuracy
 from limbeck.evaluate.marks import marks
 from limbeck.evaluate.spread import spread
-from limbeck.model import read_model
+from limbeck.release.model import read_model
+from limbeck.vault.encoding import encode
 
 
 def evaluate_model(release: Path, test: DataSource, device: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from limbeck.errors import BadInput
 from limbeck.nets import FAMILIES
-from limbeck.nets.training import Course
-from limbeck.schema import Schema
+from limbeck.nets.training.descent import Course
+from limbeck.privacy.schema import Schema
 
 DIGIT_FAMILIES = tuple(family for family in FAMILIES if family != "flip")  # a mirrored digit is another sign
 SIGNED, UNIT = "signed", "unit"

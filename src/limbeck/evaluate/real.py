@@ -12,15 +12,15 @@ import numpy as np
 import torch
 
 from limbeck.data import DataSource
-from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import require_repeats
 from limbeck.evaluate.marks import marks
 from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.evaluate.scoreboard import Training, accuracies, classifiers_mean, score_rows
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
-from limbeck.schema import Schema
+from limbeck.vault.encoding import encode
 
 
 def evaluate_real(

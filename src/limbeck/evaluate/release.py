@@ -10,7 +10,6 @@ import numpy as np
 import torch
 
 from limbeck.data import DataSource
-from limbeck.data.encoding import encode
 from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import require_repeats
 from limbeck.evaluate.marks import marks
@@ -27,7 +26,8 @@ from limbeck.evaluate.scoreboard import (
     score_rows,
 )
 from limbeck.progress import Reporter
-from limbeck.release import Release, read_release
+from limbeck.release.reader import Release, read_release
+from limbeck.vault.encoding import encode
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from limbeck.data import DataSource
-from limbeck.data.encoding import encode
 from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import Preset
 from limbeck.evaluate.scoreboard import Training, accuracies, score_rows
 from limbeck.progress import Reporter
+from limbeck.vault.encoding import encode
 
 
 def real_subset(train: DataSource, per_class: int, seed: int) -> tuple[Tensor, Tensor]:

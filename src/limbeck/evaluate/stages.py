@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from limbeck.data import DataSource
-from limbeck.data.encoding import encode
 from limbeck.evaluate.downstream import accuracy, train
 from limbeck.evaluate.presets import Preset
-from limbeck.model import read_model
 from limbeck.nets import Network
-from limbeck.release import read_release
+from limbeck.release.model import read_model
+from limbeck.release.reader import read_release
+from limbeck.vault.encoding import encode
 
 
 @dataclass(frozen=True, eq=False)

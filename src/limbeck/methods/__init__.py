@@ -15,7 +15,7 @@ from limbeck.methods.dc import DC, DSA
 from limbeck.methods.dm import DM
 from limbeck.methods.dpmerf import DPMERF
 from limbeck.methods.dpsgd import DPSGD
-from limbeck.methods.elixir import Elixir
+from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.gpate import GPATE
 from limbeck.methods.gswgan import GSWGAN
 from limbeck.methods.ldpdc import LDPDC

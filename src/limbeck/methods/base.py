@@ -19,9 +19,9 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.nets import NetSpec
-from limbeck.nets.generators import GeneratorSpec
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, OneHot
 
 # Relative to the noise of the method's own queries. Ten times as much still gives class sizes of thousands to a few per

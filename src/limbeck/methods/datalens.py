@@ -39,8 +39,8 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.teaching import VOTES, Course, Own, TeacherMethod
-from limbeck.schema import Schema
+from limbeck.methods.parts.teaching import VOTES, Course, Own, TeacherMethod
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, LevelVote, Question, SignVote, SketchVote
 
 LITTLE_NOISE = 3.0  # epsilon, from which on many small steps are better than few large ones; 1 and 10 were tried

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from limbeck.methods.base import Logbook, SyntheticSet, check_group, group_rates
-from limbeck.methods.gradients import GradientMatching, Walk, distance
-from limbeck.methods.optimisers import Momentum
+from limbeck.methods.parts.gradients import GradientMatching, Walk, distance
+from limbeck.methods.parts.optimisers import Momentum
 from limbeck.nets import Augmentation
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, NetworkGradient
 
 

@@ -17,9 +17,9 @@ from typing import ClassVar
 import torch
 
 from limbeck.methods.base import Logbook, SyntheticSet, check_group, group_rates
-from limbeck.methods.matching import FeatureMatching, class_means
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.methods.parts.matching import FeatureMatching, class_means
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask
 
 

@@ -35,12 +35,12 @@ from limbeck.methods.base import (
     class_sizes,
     count_queries,
 )
-from limbeck.methods.matching import class_means, shared_out
-from limbeck.methods.optimisers import Adam
-from limbeck.nets.fourier import FourierSpec
-from limbeck.nets.generators import GeneratorSpec, build_generator
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.methods.parts.matching import class_means, shared_out
+from limbeck.methods.parts.optimisers import Adam
+from limbeck.nets.features.fourier import FourierSpec
+from limbeck.nets.generators.spec import GeneratorSpec, build_generator
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, RandomFourier
 
 MADE_AT_ONCE = 1000

@@ -25,8 +25,8 @@ from torch import Tensor
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, Method, TrainedModel, check_group, unflattened
 from limbeck.nets import NetSpec, build
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Map, NetworkGradient, TopGradient
 
 RANDOM = "random"

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.teaching import VOTES, Own, TeacherMethod
-from limbeck.schema import Schema
+from limbeck.methods.parts.teaching import VOTES, Own, TeacherMethod
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, BinVote, Question
 
 

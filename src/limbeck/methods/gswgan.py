@@ -30,10 +30,10 @@ from torch import Tensor, nn
 
 from limbeck.errors import BadInput, BadSettings
 from limbeck.methods.base import Logbook, Method, SyntheticSet
-from limbeck.methods.teaching import Course
-from limbeck.nets.generators import GeneratorSpec
-from limbeck.queries import Query, TeacherGradient
-from limbeck.schema import Schema
+from limbeck.methods.parts.teaching import Course
+from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.privacy.queries import Query, TeacherGradient
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Critic, CriticGradient, EnsembleSpec, check_ensemble
 
 BETAS = (0.5, 0.9)

@@ -32,8 +32,8 @@ from limbeck.methods.base import (
     expected_groups,
     group_rates,
 )
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Identity
 
 

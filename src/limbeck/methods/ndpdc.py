@@ -30,9 +30,9 @@ from limbeck.methods.base import (
     expected_groups,
     group_rates,
 )
-from limbeck.methods.matching import FeatureMatching, class_means, clipped_rows
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.methods.parts.matching import FeatureMatching, class_means, clipped_rows
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask
 
 

@@ -23,10 +23,10 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.optimisers import Adam
-from limbeck.methods.teaching import VOTES, Course, TeacherMethod
-from limbeck.nets.discriminator import StackedDiscriminator
-from limbeck.schema import Schema
+from limbeck.methods.parts.optimisers import Adam
+from limbeck.methods.parts.teaching import VOTES, Course, TeacherMethod
+from limbeck.nets.architectures.discriminator import StackedDiscriminator
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, BeliefVote, Question
 
 HALF = math.log(0.5)  # a teacher scores log D, and believes what it gives more than even chances

@@ -22,10 +22,10 @@ import torch
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.gradients import GradientMatching, Walk, distance
-from limbeck.methods.optimisers import Momentum
-from limbeck.queries import ClippedSum, Query
-from limbeck.schema import Schema
+from limbeck.methods.parts.gradients import GradientMatching, Walk, distance
+from limbeck.methods.parts.optimisers import Momentum
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, NetworkGradient
 
 

@@ -18,11 +18,11 @@ import torch
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet, TrainedGenerator
-from limbeck.methods.gradients import distance
-from limbeck.methods.optimisers import Adam
+from limbeck.methods.parts.gradients import distance
+from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.psg import PSG
-from limbeck.nets.generators import GeneratorSpec, build_generator
-from limbeck.schema import Schema
+from limbeck.nets.generators.spec import GeneratorSpec, build_generator
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask
 
 

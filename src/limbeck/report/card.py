@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from limbeck.errors import BadInput
-from limbeck.nets.generators import GeneratorSpec
+from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.privacy.schema import Schema
 from limbeck.report import wording
 from limbeck.report.loading import (
     DATA_FILE,
@@ -22,7 +23,6 @@ from limbeck.report.loading import (
     scaling_sentence,
     set_snippets,
 )
-from limbeck.schema import Schema
 
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 

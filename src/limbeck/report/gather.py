@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbeck import certificate as certificates
 from limbeck.data import DataSource
 from limbeck.data.benchmark import benchmark_in
-from limbeck.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
-from limbeck.generator import has_generator
-from limbeck.places import require_outside
-from limbeck.release import COURSE, SNAPSHOTS, Release, read_release
+from limbeck.privacy.schema import Schema
+from limbeck.release import certificate as certificates
+from limbeck.release.destination import is_unfinished, require_outside, resume_command
+from limbeck.release.editions import OWNER, RELEASE, checked_edition, page_edition
+from limbeck.release.formats import COURSE, SNAPSHOTS
+from limbeck.release.generator import has_generator
+from limbeck.release.reader import Release, read_release
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
 from limbeck.report.page import Report
 from limbeck.report.pictures import png_bytes, table_grid
 from limbeck.report.scores import public_part, read_json, require_fit, require_public
 from limbeck.report.strips import Strip, class_strips, columns, shown_classes, strip, way_strips
-from limbeck.schema import Schema
 from limbeck.vault.ledger import Account, Ledger, default_path
 
 
@@ -92,8 +93,6 @@ def default_place(run: Path, edition: str) -> Path:
 
 
 def _require_finished(run: Path) -> None:
-    from limbeck.run import is_unfinished, resume_command
-
     if is_unfinished(run):
         raise RunConflict(f"{run} holds a run that is not finished; there is nothing to report.", resume_command(run))
 
@@ -177,7 +176,7 @@ def _with_pictures(report: Report, release: Release, sources: Sources) -> Report
         return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release))
     strips = class_strips(release.x, release.y, release.schema)
     if (sources.run / SNAPSHOTS).exists():
-        from limbeck.evaluate.curve import read_snapshots
+        from limbeck.evaluate.privacy_curve import read_snapshots
 
         way = way_strips(*read_snapshots(sources.run, release), release.y, release.schema)
         report = dataclasses.replace(report, way=way)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from limbeck.nets.generators import GeneratorSpec
-from limbeck.schema import Schema
+from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.privacy.schema import Schema
 
 DATA_FILE = "data/train.parquet"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from limbeck.nets import NetSpec
+from limbeck.privacy.schema import Schema
 from limbeck.report import wording
 from limbeck.report.card import making, markdown_text, promise, verifying, yaml_text
-from limbeck.schema import Schema
 
 
 def model_card(certificate: Mapping[str, Any], schema: Schema, net: NetSpec) -> str:

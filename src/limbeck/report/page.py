@@ -16,15 +16,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from limbeck.editions import EDITIONS, OWNER, RELEASE, is_owners
 from limbeck.errors import NotReleasable, WallBreach
+from limbeck.privacy.schema import Schema
+from limbeck.release.editions import EDITIONS, OWNER, RELEASE, is_owners
 from limbeck.report import views
 from limbeck.report.budget import BudgetView
 from limbeck.report.closeness import closeness_view
 from limbeck.report.convergence import course_drawings, curve_view
 from limbeck.report.scores import score_table
 from limbeck.report.strips import MOST_CLASSES, Strip
-from limbeck.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)

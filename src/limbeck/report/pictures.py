@@ -15,9 +15,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from limbeck.data.records import Array
-from limbeck.data.writer import write_atomic
 from limbeck.errors import BadInput
-from limbeck.schema import Schema
+from limbeck.files import write_atomic
+from limbeck.privacy.schema import Schema
 
 PAPER, INK = (255, 255, 255), (52, 58, 68)
 MARGIN, GAP, WIDEST_NAME = 16, 4, 180

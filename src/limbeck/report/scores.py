@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.data.benchmark import benchmark_in
-from limbeck.editions import RELEASE
 from limbeck.errors import BadInput, DataNotFound, NotReleasable
 from limbeck.evaluate.models import MODELS
+from limbeck.release.editions import RELEASE
 
 LARGEST_FILE = 4_000_000
 

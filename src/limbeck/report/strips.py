@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image
 
 from limbeck.data.records import Array
+from limbeck.privacy.schema import Schema
 from limbeck.report.pictures import png_bytes, tile
-from limbeck.schema import Schema
 
 COLUMNS, GAP = 10, 4
 MOST_STOPS = 8

@@ -8,11 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from limbeck.privacy.schema import Schema
 from limbeck.report import loading, wording
 from limbeck.report.charts import Segment, bar, score_bar
 from limbeck.report.scores import ScoreTable, finite
 from limbeck.report.strips import Strip
-from limbeck.schema import Schema
 
 Certificate = Mapping[str, Any]
 BRIEF_NAME = 3  # class names up to this length stand beside their pictures on a phone, too

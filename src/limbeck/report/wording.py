@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from limbeck.schema import ADD_REMOVE, Schema
+from limbeck.privacy.schema import ADD_REMOVE, Schema
 
 Certificate = Mapping[str, Any]
 

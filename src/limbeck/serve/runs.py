@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbeck import certificate as certificates
 from limbeck.errors import LimbeckError
+from limbeck.release import certificate as certificates
+from limbeck.release.destination import RUN_STATE as STATE
+from limbeck.release.destination import resume_command
 from limbeck.report.scores import finite
-from limbeck.run import PROGRESS, STATE, resume_command
+from limbeck.runs.folder import PROGRESS
 from limbeck.serve.inside import NotInside, Stamp, read_inside, stamp
 
 FINISHED, RUNNING, STOPPED, DAMAGED = "finished", "running", "stopped", "damaged"

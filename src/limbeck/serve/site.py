@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
-from limbeck.bundle import pack
 from limbeck.errors import LimbeckError
+from limbeck.release.bundle import pack
 from limbeck.serve import pages
 from limbeck.serve.access import unguessable
 from limbeck.serve.budgets import Budgets

@@ -18,17 +18,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from limbeck.plan import Plan
-from limbeck.schema import Schema
-from limbeck.vault.critics import Critic
-from limbeck.vault.discriminators import Discriminator
-from limbeck.vault.maps import MAPS, Identity, Map, NetworkGradient, OneHot, RandomFeatures, SecondMoment
-from limbeck.vault.partition import check_ensemble
-from limbeck.vault.random_fourier import RandomFourier
-from limbeck.vault.residuals import FeatureResidual, Residual, Waves
-from limbeck.vault.teachers import TEACHERS, EnsembleSpec, Question, Teacher
-from limbeck.vault.top_gradient import TopGradient
-from limbeck.vault.votes import BeliefVote, BinVote, CriticGradient, LevelVote, SignVote, SketchVote
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.schema import Schema
+from limbeck.vault.ensemble.critics import Critic
+from limbeck.vault.ensemble.discriminators import Discriminator
+from limbeck.vault.ensemble.partition import check_ensemble
+from limbeck.vault.ensemble.teachers import EnsembleSpec, Question, Teacher
+from limbeck.vault.ensemble.votes import BeliefVote, BinVote, CriticGradient, LevelVote, SignVote, SketchVote
+from limbeck.vault.maps import (
+    FeatureResidual,
+    Identity,
+    Map,
+    NetworkGradient,
+    OneHot,
+    RandomFeatures,
+    RandomFourier,
+    Residual,
+    SecondMoment,
+    TopGradient,
+    Waves,
+)
 
 __all__ = [
     "Answer",
@@ -59,10 +68,6 @@ __all__ = [
     "Waves",
     "check_ensemble",
 ]
-
-# Maps with a file of their own join the closed list here; the vault accepts no other kind.
-MAPS.update({mapping.kind: mapping for mapping in (RandomFourier, TopGradient, Residual, FeatureResidual)})
-TEACHERS.update({teacher.kind: teacher for teacher in (Discriminator, Critic)})
 
 
 @dataclass(frozen=True)

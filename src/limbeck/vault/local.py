@@ -13,23 +13,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from limbeck.accounting import price, require_delta
-from limbeck.data.encoding import encode
 from limbeck.data.records import Records
 from limbeck.errors import RunConflict, WallBreach
-from limbeck.plan import Plan
-from limbeck.queries import ClippedSum, Query, apart
-from limbeck.schema import Schema
+from limbeck.privacy.accounting import price, require_delta
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import ClippedSum, Query, apart
+from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Grant
-from limbeck.vault.blocks import steady_block
-from limbeck.vault.desk import Desk, check_batch
-from limbeck.vault.ensemble_store import EnsembleStore
+from limbeck.vault.encoding import encode
+from limbeck.vault.ensemble.desk import Desk, check_batch
+from limbeck.vault.ensemble.kinds import QUESTIONS
+from limbeck.vault.ensemble.store import EnsembleStore
+from limbeck.vault.ensemble.teachers import Question
 from limbeck.vault.ledger import GrantRow, Ledger
-from limbeck.vault.maps import MAPS, Map, form_of, records_mix
+from limbeck.vault.maps import MAPS, Map
+from limbeck.vault.maps.base import form_of, records_mix
+from limbeck.vault.maps.blocks import steady_block
 from limbeck.vault.noise import Randomness
 from limbeck.vault.sampling import poisson_sample
-from limbeck.vault.teachers import Question
-from limbeck.vault.votes import QUESTIONS
 
 
 class PrivateSource(Protocol):

@@ -1,0 +1,163 @@
+"""The first set: samples of a Gaussian model of each class, from five cheap answers.
+
+Means are taken around a common centre and clipped at the records' usual distance from it; components are sought among the
+low frequencies of an image only, where they stand out of the noise. All of these numbers are bought, none is a setting.
+Rows of a table are then lined up with the linear rule that follows from the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.schema import Schema
+from limbeck.vault.api import Ask, Residual
+
+PARTS = {"centre": 4, "distance": 2, "means": 20, "spread": 2, "moments": 72}  # per cent of what the first set may cost
+COORDINATES = 200  # of the space in which components are sought
+ABOVE_NOISE = 1.1  # of the largest eigenvalue of pure noise
+FLAT = 0.1  # of the mean variance: directions flatter than this are not worth the few rows of a set
+
+
+def first_queries(noise_multiplier: float) -> tuple[Query, ...]:
+    """As dear together as one answer with this noise: the squares of 1 / noise add up."""
+    return tuple(
+        ClippedSum(
+            label=label,
+            map="residual",
+            clip=1.0,
+            noise_multiplier=noise_multiplier / math.sqrt(part / 100),
+            by_class=label in ("means", "moments"),
+        )
+        for label, part in PARTS.items()
+    )
+
+
+@dataclass(frozen=True)
+class ClassModel:
+    """Mean and components of a class; a component is a row of `axes`, as long as its standard deviation."""
+
+    mean: Tensor
+    axes: Tensor
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        return self.mean + balanced_normal(count, len(self.axes), generator) @ self.axes
+
+
+def balanced_normal(count: int, numbers: int, generator: torch.Generator) -> Tensor:
+    """Normal numbers whose mean is 0 and whose covariance is the identity as nearly as so few rows allow: a small set then
+    has its model's own mean and components, not those of a lucky draw."""
+    drawn = torch.randn(count, numbers, generator=generator)
+    if count < 2 or not numbers:
+        return drawn
+    left, _, right = torch.linalg.svd(drawn - drawn.mean(0), full_matrices=False)
+    # Centring took one dimension: the last direction of a wide table is rounding.
+    kept = min(count - 1, numbers)
+    rows: Tensor = left[:, :kept] @ right[:kept] * math.sqrt(max(count, numbers))
+    return rows
+
+
+@dataclass(frozen=True)
+class Model:
+    """All classes, their shares of the records, and `blur`: variances up to this one may be noise, or are too flat to matter."""
+
+    classes: list[ClassModel]
+    shares: Tensor
+    blur: float
+
+    def sample(self, labels: Tensor, generator: torch.Generator) -> Tensor:
+        """Samples of each class's model, in the order of `labels`, which are sorted."""
+        assert all(one <= other for one, other in pairwise(labels.tolist()))
+        counts = torch.bincount(labels, minlength=len(self.classes)).tolist()
+        return torch.cat([one.sample(count, generator) for one, count in zip(self.classes, counts, strict=True)])
+
+    def lined_up(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """The rows, moved as little as needed for the best linear rule of this model to give each its own label exactly.
+
+        A hundred rows cannot hold the covariance of a hundred columns: whoever learns from plain samples takes directions in
+        which only these rows differ. The least-squares rule follows from means and moments, which have been paid for.
+        """
+        means = torch.stack([one.mean for one in self.classes]).double()
+        shares, centre = self.shares.double(), self.shares.double() @ means
+        apart = (means - centre) * shares[:, None]
+        spread = sum(share * (one.axes.T @ one.axes).double() for share, one in zip(shares, self.classes, strict=True))
+        spread = spread + apart.T @ (means - centre) + self.blur * torch.eye(means.shape[1], dtype=torch.float64)
+        rule = torch.linalg.solve(spread, apart.T)
+        missing = torch.eye(len(means), dtype=torch.float64)[labels] - shares - (rows.double() - centre) @ rule
+        moved: Tensor = rows + (missing @ torch.linalg.pinv(rule, rtol=1e-3)).float()
+        return moved
+
+
+def bought_model(schema: Schema, ask: Ask, sizes: Tensor) -> Model:
+    numbers, records = schema.numbers, float(sizes.sum())
+    longest = math.sqrt(numbers)
+    basis = low_frequencies(schema)
+
+    def asked(label: str, centre: Tensor, scale: float, form: str, among: Tensor | None = None) -> Tensor:
+        return ask(label, 0, Residual(centre=centre, scale=scale, basis=among, form=form)).tensor() * (
+            scale**2 if form == "outer" else scale
+        )
+
+    centre = (asked("centre", torch.zeros(1, numbers), longest, "vector") / records).clamp(-1, 1)[None]
+    distance = float(asked("distance", centre, 2 * longest, "length")[0]) / records
+    distance = min(max(distance, 0.01 * longest), 2 * longest)
+    means = centre + asked("means", centre, distance, "vector") / sizes[:, None]
+    spread = float(asked("spread", means, 2 * distance, "length", basis)[0]) / records
+    spread = min(max(spread, 0.01 * longest), 2 * distance)
+    moments = asked("moments", means, spread, "outer", basis).view(len(sizes), len(basis), len(basis))
+    own = [components(moment / size) for moment, size in zip(moments, sizes, strict=True)]
+    common = moments.sum(0) / records
+    shared, spectrum = components(common), torch.linalg.eigvalsh((common + common.T).double() / 2)
+    classes = [ClassModel(mean, _joined(axes, shared) @ basis) for mean, axes in zip(means, own, strict=True)]
+    return Model(classes, sizes / records, max(noise_edge(spectrum), FLAT * float(spectrum.sum()) / numbers))
+
+
+def components(moment: Tensor) -> Tensor:
+    """Those principal components of a noisy second moment that stand above its noise, as long as their true deviation.
+
+    Without noise no eigenvalue is negative, and those of the noise lie evenly around 0: the lowest one tells how far they
+    reach. They also push a component's own value up, by an amount that is known (spiked random matrices).
+    """
+    values, vectors = torch.linalg.eigh((moment + moment.T).double() / 2)
+    edge = noise_edge(values)
+    kept = values > max(ABOVE_NOISE * edge, 1e-9)
+    seen = values[kept]
+    true = (seen + (seen.square() - edge**2).clamp_min(0).sqrt()) / 2
+    axes: Tensor = (vectors[:, kept] * true.sqrt()).T.float()
+    return axes
+
+
+def noise_edge(values: Tensor) -> float:
+    """The largest eigenvalue that noise alone gives a second moment with these: as far above 0 as the lowest lies below."""
+    return max(0.0, -float(values.min()))
+
+
+def _joined(own: Tensor, shared: Tensor) -> Tensor:
+    """A class's own components, and what all classes share outside of them."""
+    if not len(own):
+        return shared
+    directions = own / own.norm(dim=1, keepdim=True)
+    return torch.cat([own, shared - (shared @ directions.T) @ directions])
+
+
+def low_frequencies(schema: Schema) -> Tensor:
+    """(coordinates, numbers), orthonormal: cosines of low frequency for images, the columns themselves for tables."""
+    if not schema.is_image:
+        return torch.eye(schema.numbers)
+    channels, height, width = schema.shape
+    side = max(1, math.isqrt(COORDINATES // channels))
+    down, across = _cosines(height, min(side, height)), _cosines(width, min(side, width))
+    waves = torch.einsum("ih,jw->ijhw", down, across).flatten(0, 1).flatten(1)
+    return torch.kron(torch.eye(channels), waves)
+
+
+def _cosines(size: int, count: int) -> Tensor:
+    place, frequency = torch.arange(size) + 0.5, torch.arange(count)
+    waves = torch.cos(math.pi * frequency[:, None] * place / size) * math.sqrt(2 / size)
+    waves[0] /= math.sqrt(2)
+    return waves

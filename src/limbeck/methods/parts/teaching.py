@@ -1,0 +1,262 @@
+"""What the methods with teachers share: sizes of the ensemble, the generator on its way, and what comes out of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from limbeck.errors import BadInput, BadSettings
+from limbeck.methods.base import Method, SyntheticSet, TrainedGenerator
+from limbeck.methods.parts.optimisers import Adam
+from limbeck.nets.generators.spec import GeneratorSpec, build_generator
+from limbeck.privacy.queries import Query, TeacherVote
+from limbeck.privacy.schema import Schema
+from limbeck.vault.api import Discriminator, EnsembleSpec, Question, check_ensemble
+
+MADE_AT_ONCE = 500
+VOTES = "votes"
+COURSE = ("size of the noised answer", "movement of the generator's records")  # root mean squares, by step
+WATCHED = 20  # records whose movement is measured
+Asked = TypeVar("Asked", bound=Question)
+Own = dict[str, Any]  # arguments of a kind of question that the others do not have
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherMethod(Method):
+    """teachers: how many, each with its own part of the records. T: steps; none, where it is allowed, lets the budget decide.
+    batch: records that are voted on in a step. teacher_batch, teacher_steps, first_steps: records of a teacher's step, its steps
+    per step of the generator, and before the first one. teacher_eta, eta: Adam's steps of teachers and generator.
+    teacher_decay: how strongly a teacher's weights are pulled to 0, which keeps its votes up with the generator. first, second,
+    hidden: sizes of a teacher; first=0 leaves its convolutions out, which is many times as fast, and hidden=0 with it all but a
+    template for each class. fit: steps of the generator for each answer. latent, width: of the generator. sigma: std of the noise
+    on every number of the votes' sum; left out, it follows from epsilon. snapshots: sets on the way that are kept for the curve.
+    The defaults are for two cores; see `datalens.py` for the papers' sizes.
+    """
+
+    teachers: int = 5000
+    T: int | None = None
+    batch: int = 20
+    teacher_batch: int = 10
+    teacher_steps: int = 5
+    first_steps: int = 20
+    teacher_eta: float = 3e-3
+    teacher_decay: float = 10.0
+    first: int = 0
+    second: int = 42
+    hidden: int = 0
+    eta: float = 1e-3
+    fit: int = 30
+    latent: int = 3
+    width: int = 32
+    sigma: float | None = None
+    snapshots: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = (
+            "teachers", "T", "batch", "teacher_batch", "teacher_steps", "first_steps", "second", "fit", "latent", "width"
+        )  # fmt: skip
+        for name in counts:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
+        for name in ("first", "hidden"):
+            if getattr(self, name) < 0:
+                raise BadSettings(f"{name} must be at least 0, got {name}={getattr(self, name)}.")
+        if self.first and not self.hidden:
+            raise BadSettings(f"hidden=0 goes with first=0 only, got first={self.first}; choose hidden of at least 1.")
+        for name in ("eta", "teacher_eta"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
+        if not 0 <= self.teacher_decay < math.inf:
+            raise BadSettings(f"teacher_decay must be at least 0, got teacher_decay={self.teacher_decay}.")
+        if self.sigma is not None and not 0 < self.sigma < math.inf:
+            raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
+        if self.snapshots < 0 or (self.T is not None and self.snapshots > self.T):
+            most = "T" if self.T is None else f"T = {self.T}"
+            raise BadSettings(f"snapshots must lie in 0 ... {most}, got snapshots={self.snapshots}.")
+
+    def check(self, schema: Schema) -> None:
+        super().check(schema)
+        try:
+            check_ensemble(self.ensemble(), schema)
+        except BadInput as refused:
+            raise BadSettings(refused.message) from None
+
+    @property
+    def fixed_noise(self) -> float | None:
+        # Per number, as in the papers; `queries` divides by the clip.
+        return self.sigma
+
+    @property
+    def steps(self) -> int:
+        """T, of settings that are resolved."""
+        assert self.T is not None
+        return self.T
+
+    def clip(self, schema: Schema) -> float:
+        """How far one record can move the sum of all votes of a step."""
+        raise NotImplementedError
+
+    def vote(self) -> type[Question]:
+        """The kind of question that the votes answer."""
+        raise NotImplementedError
+
+    def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
+        clip = self.clip(schema)
+        noise = noise_multiplier if self.sigma is None else self.sigma / clip
+        kind = self.vote().kind
+        return (
+            TeacherVote(
+                label=VOTES, map=kind, clip=clip, noise_multiplier=noise, teachers=self.teachers, count=self.steps
+            ),
+        )
+
+    def ensemble(self) -> EnsembleSpec:
+        return EnsembleSpec(
+            teachers=self.teachers,
+            batch=self.teacher_batch,
+            steps=self.teacher_steps,
+            first=self.first_steps,
+            seed=self.seed_at("teachers"),
+        )
+
+    def teacher(self, schema: Schema) -> Discriminator:
+        return Discriminator(
+            shape=schema.shape,
+            classes=len(schema.classes),
+            eta=self.teacher_eta,
+            beta1=0.5,
+            first=self.first,
+            second=self.second,
+            hidden=self.hidden,
+            decay=self.teacher_decay,
+        )
+
+    def generator_spec(self) -> GeneratorSpec:
+        return GeneratorSpec(kind="datalens", latent=self.latent, width=self.width)
+
+    def course(self, schema: Schema, device: torch.device) -> Course:
+        spec = self.generator_spec()
+        return Course(self, spec, schema, device, steps=self.steps, snapshots=self.snapshots, eta=self.eta)
+
+    def question(
+        self, kind: type[Asked], schema: Schema, course: Course, step: int, x: Tensor, y: Tensor, own: Own
+    ) -> Asked:
+        """What the ensemble is asked about x at this step; `own` is what this kind of question has besides."""
+        fakes, fake_labels = self.fakes(course, schema, step)
+        given = {"fakes": fakes, "fake_labels": fake_labels, "x": x, "y": y}
+        return kind(teacher=self.teacher(schema), ensemble=self.ensemble(), **given, **own)
+
+    def latents(self, step: int, purpose: str, count: int) -> Tensor:
+        return self.generator_spec().latents(count, self.generator("latents", purpose, step))
+
+    def spread_labels(self, schema: Schema, step: int, count: int) -> Tensor:
+        """All classes in turn, so that over the steps each is asked about equally often."""
+        return (torch.arange(count) + step * count) % len(schema.classes)
+
+    @torch.no_grad()
+    def fakes(self, course: Course, schema: Schema, step: int) -> tuple[Tensor, Tensor]:
+        """What the teachers learn from at this step."""
+        count = self.teacher_batch * self.ensemble().steps_at(step)
+        # In turn, not by chance: all teachers share them, so what chance leaves uneven would not average out.
+        labels = self.spread_labels(schema, step, count)
+        latents = self.latents(step, "fakes", count)
+        return course.made(latents, labels), labels
+
+
+class Course:
+    """A generator on its way: its weights, Adam, and the sets that were kept."""
+
+    def __init__(
+        self,
+        method: Method,
+        spec: GeneratorSpec,
+        schema: Schema,
+        device: torch.device,
+        *,
+        steps: int,
+        snapshots: int,
+        eta: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+    ) -> None:
+        self.spec, self.device = spec, device
+        self.generator = self._built(method, schema)
+        self._adam = Adam(list(self.generator.parameters()), eta, betas)
+        self._labels = method.labels(schema)
+        self._latents = spec.latents(len(self._labels), method.generator("set"))
+        self._kept = torch.zeros(snapshots, len(self._labels), *schema.shape)
+        self._after = [math.ceil((place + 1) * steps / snapshots) for place in range(snapshots)]
+        self._course = torch.zeros(steps, len(COURSE), dtype=torch.float64)
+        self._watched = slice(None, None, math.ceil(len(self._labels) / WATCHED))
+        self._seen = self._shown()
+
+    def _shown(self) -> Tensor:
+        return self._made_by(self.generator, self._latents[self._watched], self._labels[self._watched])
+
+    def _built(self, method: Method, schema: Schema) -> nn.Module:
+        built = build_generator(self.spec, schema.shape, len(schema.classes), method.seed_at("generator"))
+        return built.to(self.device)
+
+    @property
+    def released(self) -> nn.Module:
+        """The generator that makes the set and goes into the release."""
+        return self.generator
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        kept = {"snapshots": self._kept} if len(self._kept) else {}
+        return self._adam.state | kept | {"course": self._course, "seen": self._seen}
+
+    def descend(self, loss: Tensor) -> None:
+        self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
+
+    def fit(self, latents: Tensor, labels: Tensor, target: Tensor, steps: int) -> None:
+        """Learn to make `target` of these latents."""
+        wanted = target.to(self.device)
+        for _ in range(steps):
+            self.descend((self.drawn(latents, labels) - wanted).square().mean())
+
+    def follow(self, records: Tensor, slope: Tensor) -> None:
+        """One step of Adam along `slope`, the gradient with respect to records that were `drawn`."""
+        self._adam.move(torch.autograd.grad(records, self._adam.parameters, slope))
+
+    def drawn(self, latents: Tensor, labels: Tensor) -> Tensor:
+        """Records that the generator can learn through."""
+        records: Tensor = self.generator(latents.to(self.device), labels.to(self.device))
+        return records
+
+    def made(self, latents: Tensor, labels: Tensor) -> Tensor:
+        """The same as finished records, on the CPU."""
+        return self._made_by(self.generator, latents, labels)
+
+    @torch.no_grad()
+    def _made_by(self, generator: nn.Module, latents: Tensor, labels: Tensor) -> Tensor:
+        parts = zip(torch.split(latents, MADE_AT_ONCE), torch.split(labels, MADE_AT_ONCE), strict=True)
+        return torch.cat([generator(z.to(self.device), y.to(self.device)).cpu() for z, y in parts])
+
+    def note(self, step: int, answer: Tensor) -> None:
+        """Write down how large the answer was and how far some pictures moved; keep the set, if the curve wants one here."""
+        moved = self._shown()
+        self._course[step] = torch.stack([_usual(answer), _usual(moved - self._seen)])
+        self._seen.copy_(moved)
+        if step + 1 in self._after:
+            self._kept[self._after.index(step + 1)] = self._made_by(self.released, self._latents, self._labels)
+
+    def result(self) -> SyntheticSet:
+        weights = {name: value.detach().cpu() for name, value in self.released.state_dict().items()}
+        return SyntheticSet(
+            self._made_by(self.released, self._latents, self._labels).numpy(),
+            self._labels.numpy(),
+            self._kept.numpy() if len(self._kept) else None,
+            tuple(self._after),
+            TrainedGenerator(self.spec, weights),
+            {name: self._course[:, place].tolist() for place, name in enumerate(COURSE)},
+        )
+
+
+def _usual(numbers: Tensor) -> Tensor:
+    return numbers.detach().cpu().double().square().mean().sqrt()

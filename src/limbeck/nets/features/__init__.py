@@ -1,0 +1,1 @@
+"""Public maps of records to features."""

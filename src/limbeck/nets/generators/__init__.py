@@ -1,0 +1,1 @@
+"""Networks that make records of latents and labels."""

@@ -1,0 +1,222 @@
+"""What is public about a data set: the only thing that a method, a plan or a reader may know before a query is paid.
+
+Nothing in a schema may be computed from the private records unless the owner says that it is public. A drafted schema
+lists such entries under `unconfirmed`; while one is left, no plan is made from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from limbeck.errors import BadInput, DataNotFound
+from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, require, shown
+
+ADD_REMOVE = "add_remove"
+UNIT_RECORD = "record"
+MOST_FILE_BYTES = 1 << 22
+MOST_DOTS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a table: numeric with a public range, or categorical with a public list of values.
+
+    A categorical column is encoded as one number per category, or as one number (its place in the list) when `ordinal`.
+    A numeric column that is `integer` is rounded to whole numbers when a synthetic record is decoded.
+    """
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    categories: tuple[str, ...] = ()
+    ordinal: bool = False
+    integer: bool = False
+
+    def __post_init__(self) -> None:
+        require("The name of a column", self.name, isinstance(self.name, str), "a text")
+        for entry in ("ordinal", "integer"):
+            value = getattr(self, entry)
+            require(f"{entry} of column '{self.name}'", value, isinstance(value, bool), "true or false")
+        require(f"categories of column '{self.name}'", self.categories, is_texts(self.categories), "a list of texts")
+        if len(set(self.categories)) != len(self.categories):
+            raise BadInput(f"Column '{self.name}' lists a category twice; every category must stand once.")
+        if (not self.categories or (self.low, self.high) != (None, None)) and not is_range(self.low, self.high):
+            raise BadInput(
+                f"Column '{self.name}' needs a finite range low < high or a list of categories, "
+                f"got low={shown(self.low)}, high={shown(self.high)}."
+            )
+
+    @property
+    def numeric(self) -> bool:
+        return not self.categories
+
+    @property
+    def width(self) -> int:
+        """How many numbers the column takes in an encoded record."""
+        return 1 if self.numeric or self.ordinal else len(self.categories)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The public description of a labelled data set.
+
+    `shape` is the shape of one encoded record: (channels, height, width) of an image, (numbers,) of a table.
+    Encoded values lie in [-1, 1]; `low` and `high` are the public range of the raw values that map there.
+    `class_sizes` is given only where it is public; otherwise methods buy the counts. `records` is the public
+    (approximate) number of records, which rates and the limit on delta are taken from.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    records: int
+    low: float = 0.0
+    high: float = 255.0
+    class_sizes: tuple[int, ...] | None = None
+    columns: tuple[Column, ...] = ()
+    label: str = "label"
+    augmentation: tuple[str, ...] = ("color", "crop", "cutout", "flip", "scale", "rotate")
+    adjacency: str = ADD_REMOVE
+    unit: str = UNIT_RECORD
+    unconfirmed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require("name", self.name, isinstance(self.name, str), "a text")
+        require("label", self.label, isinstance(self.label, str), "a text")
+        for entry in ("classes", "augmentation", "unconfirmed"):
+            require(entry, getattr(self, entry), is_texts(getattr(self, entry)), "a list of texts")
+        if not self.name or any(ord(letter) < 32 for letter in self.name):
+            raise BadInput(f"A schema needs a printable name, got {shown(self.name)}.")
+        if len(self.classes) < 2:
+            raise BadInput(f"A set needs at least 2 classes, the schema of '{self.name}' lists {len(self.classes)}.")
+        if len(set(self.classes)) != len(self.classes):
+            raise BadInput(f"The schema of '{self.name}' lists a class twice.")
+        self._check_form()
+        self._check_sizes()
+        if self.adjacency != ADD_REMOVE or self.unit != UNIT_RECORD:
+            raise BadInput(f"Only adjacency '{ADD_REMOVE}' with unit '{UNIT_RECORD}' is supported so far.")
+
+    def _check_form(self) -> None:
+        sides = self.shape if isinstance(self.shape, tuple) else ()
+        if len(sides) not in (1, 3) or not all(is_whole(side) and 1 <= side <= MOST_NUMBERS for side in sides):
+            raise BadInput(
+                f"shape must be (channels, height, width) or (numbers,) with sides >= 1, got {shown(self.shape)}."
+            )
+        if self.numbers > MOST_NUMBERS:
+            raise BadInput(f"shape {shown(self.shape)} makes records of more than {MOST_NUMBERS} numbers.")
+        if not is_range(self.low, self.high):
+            raise BadInput(f"The value range needs low < high, got low={shown(self.low)}, high={shown(self.high)}.")
+        listed = isinstance(self.columns, tuple) and all(isinstance(column, Column) for column in self.columns)
+        require("columns", self.columns, listed, "a list of columns")
+        if self.columns and self.shape != (self._encoded_width(),):
+            raise BadInput(f"shape {self.shape} does not fit the columns, which take {self._encoded_width()} numbers.")
+
+    def _check_sizes(self) -> None:
+        """Guarantee: `records` is a whole number, so the limit on delta that is taken from it holds."""
+        if not is_whole(self.records) or not 1 <= self.records <= MOST_RECORDS:
+            raise BadInput(
+                f"records must be at least 1, a whole number and at most {MOST_RECORDS}, got {shown(self.records)}."
+            )
+        sizes = self.class_sizes
+        if sizes is not None and (
+            not isinstance(sizes, tuple)
+            or len(sizes) != len(self.classes)
+            or not all(is_whole(size) and 1 <= size <= MOST_RECORDS for size in sizes)
+        ):
+            raise BadInput(f"class_sizes must give a size >= 1 for each of the {len(self.classes)} classes.")
+
+    def _encoded_width(self) -> int:
+        return sum(column.width for column in self.columns)
+
+    @property
+    def is_image(self) -> bool:
+        return len(self.shape) == 3
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers one encoded record has."""
+        return math.prod(self.shape)
+
+    def require_confirmed(self) -> None:
+        """Refuse to plan while an entry that was read off the private records is not declared public (rule 6)."""
+        if self.unconfirmed:
+            raise BadInput(
+                f"The schema of '{self.name}' was drafted from the data; these entries are not confirmed as public: "
+                f"{', '.join(self.unconfirmed)}. Check each, then remove it from 'unconfirmed' in the schema file."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; the certificate lists them as public assumptions."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> Schema:
+        require("A schema", values, isinstance(values, dict), "a table of entries")
+        columns = values.get("columns", ())
+        listed = isinstance(columns, (list, tuple)) and all(isinstance(column, dict) for column in columns)
+        require("columns", columns, listed, "a list of tables")
+        tidy = {
+            key: _whole(value) if key in ("records", "shape", "class_sizes") else value for key, value in values.items()
+        }
+        return _made(Schema, {**tidy, "columns": tuple(_made(Column, column, "column ") for column in columns)})
+
+    @staticmethod
+    def read(path: Path) -> Schema:
+        """Read a schema from a TOML file."""
+        try:
+            with path.open("rb") as file:
+                content = file.read(MOST_FILE_BYTES + 1)
+        except OSError:
+            raise DataNotFound(f"There is no readable schema file at {path}.") from None
+        if len(content) > MOST_FILE_BYTES:
+            raise BadInput(f"{path} is no schema: it has more than {MOST_FILE_BYTES} bytes.")
+        return Schema.from_dict(_toml(content, path))
+
+
+def _toml(content: bytes, path: Path) -> dict[str, Any]:
+    # The parser's time grows with the square of a dotted key's length: one line of a megabyte would take hours.
+    if any(line.count(b".") > MOST_DOTS for line in content.split(b"\n")):
+        raise BadInput(
+            f"{path} has a line with more than {MOST_DOTS} dots; write each entry of a list on its own line."
+        )
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise BadInput(f"{path} is not a valid TOML file: it is nested too deeply.") from None
+    except ValueError as error:
+        # Of the parser's words only the place is repeated: whoever gives the data file here by mistake gave a record.
+        place = re.search(r"line \d+, column \d+", str(error))
+        where = f" at {place[0]}" if place else ""
+        raise BadInput(f"{path} is not a valid TOML file{where}.") from None
+
+
+_Made = TypeVar("_Made", Schema, Column)
+
+
+def _made(kind: type[_Made], values: dict[str, Any], what: str = "") -> _Made:
+    """Build a schema or a column, with a sentence for entries that are not known or missing."""
+    fields = dataclasses.fields(kind)
+    known = sorted(field.name for field in fields)
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        listed = ", ".join(shown(name)[1:-1] for name in unknown[:10]) + (", ..." if len(unknown) > 10 else "")
+        raise BadInput(f"Unknown schema {what}entries: {listed}. Known are: {', '.join(known)}.")
+    missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in values]
+    if missing:
+        raise BadInput(f"The schema has no {what}entry {', '.join(missing)}.")
+    build: Callable[..., _Made] = kind
+    return build(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def _whole(value: Any) -> Any:
+    """6e4 as the whole number that it is. What is no whole number stays, and is refused by name."""
+    if isinstance(value, list | tuple):
+        return tuple(_whole(entry) for entry in value)
+    return int(value) if isinstance(value, float) and value.is_integer() and value <= MOST_RECORDS else value

@@ -1,0 +1,95 @@
+"""Writing a synthetic set: .npz for programs, Parquet for people and for the Hugging Face `datasets` library.
+
+The same set gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from limbeck.data import images, table
+from limbeck.data.records import Array
+from limbeck.errors import BadInput
+from limbeck.files import write_atomic
+from limbeck.privacy.schema import Schema
+
+SNAPSHOTS = "snapshots.npz"  # the set as it was on the way, where a method keeps that
+COURSE = "course.json"  # numbers by step, made of answers, where a method writes them down
+
+
+def _require_pairs(x: Array, y: Array, name: str = "y") -> None:
+    if len(x) != len(y):
+        raise BadInput(f"A synthetic set needs as many labels as records, got {len(x)} records and {name} of {len(y)}.")
+
+
+def write_npz(path: Path, x: Array, y: Array) -> None:
+    """Keys x (float32, encoded in [-1, 1]) and y (int64)."""
+    _require_pairs(x, y)
+    _write_arrays(path, {"x": np.asarray(x, dtype=np.float32), "y": np.asarray(y, dtype=np.int64)})
+
+
+def write_snapshots(path: Path, x: Array, y: Array, after: Array) -> None:
+    """Keys x (snapshots, records, ...), y (records) and after: how many answers each snapshot had seen."""
+    _require_pairs(x, after, "after")
+    _write_arrays(path, {"x": np.asarray(x, dtype=np.float32), "y": np.asarray(y, np.int64), "after": after})
+
+
+def _write_arrays(path: Path, entries: dict[str, Array]) -> None:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **entries)  # zip members carry a fixed date, so the bytes are deterministic
+    write_atomic(path, buffer.getvalue())
+
+
+def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> None:
+    """Images as PNG bytes with class labels, tables as decoded columns with the label as its class name."""
+    x, y = np.asarray(x), np.asarray(y, dtype=np.int64)
+    _require_pairs(x, y)
+    if x.shape[1:] != schema.shape:
+        raise BadInput(
+            f"Records of shape {x.shape[1:]} do not fit the schema of '{schema.name}', which says {schema.shape}."
+        )
+    if y.size and (y.min() < 0 or y.max() >= len(schema.classes)):
+        raise BadInput(f"The labels must lie in 0..{len(schema.classes) - 1}, got {y.min()}..{y.max()}.")
+    content = _image_table(x, y, schema) if schema.is_image else _value_table(x, y, schema)
+    buffer = io.BytesIO()
+    pq.write_table(content, buffer, compression="zstd")
+    write_atomic(path, buffer.getvalue())
+
+
+def _image_table(x: Array, y: Array, schema: Schema) -> Any:
+    pictures = [{"bytes": images.encode_png(values), "path": None} for values in x]
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    features = {
+        "image": {"_type": "Image"},
+        schema.label: {"names": list(schema.classes), "_type": "ClassLabel"},
+    }
+    return _with_features({"image": pa.array(pictures, type=kind), schema.label: pa.array(y)}, features)
+
+
+def _value_table(x: Array, y: Array, schema: Schema) -> Any:
+    if schema.columns:
+        values = table.decode_rows(x, schema)
+    else:
+        raw = schema.low + (np.clip(np.nan_to_num(x, nan=-1.0), -1, 1) + 1) / 2 * (schema.high - schema.low)
+        values = {f"x{place}": raw[:, place] for place in range(schema.numbers)}
+    columns = {name: pa.array(column.tolist()) for name, column in values.items()}
+    columns[schema.label] = pa.array([schema.classes[place] for place in y], type=pa.string())
+    features = {name: {"dtype": _dtype_name(column.type), "_type": "Value"} for name, column in columns.items()}
+    return _with_features(columns, features)
+
+
+def _dtype_name(kind: Any) -> str:
+    return {"double": "float64"}.get(str(kind), str(kind))
+
+
+def _with_features(columns: dict[str, Any], features: dict[str, Any]) -> Any:
+    """An Arrow table that tells the Hugging Face `datasets` library what its columns are."""
+    metadata = json.dumps({"info": {"features": features}}, sort_keys=True)
+    return pa.table(columns).replace_schema_metadata({"huggingface": metadata})

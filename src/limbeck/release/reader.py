@@ -1,0 +1,40 @@
+"""A released set read back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limbeck.data.arrays import stored
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, NotAuthentic
+from limbeck.privacy.schema import Schema
+from limbeck.release import certificate as certificates
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release read back: the exact numbers, and what its certificate says."""
+
+    x: NDArray[np.float32]
+    y: NDArray[np.int64]
+    certificate: dict[str, Any]
+    schema: Schema
+
+
+def read_release(folder: Path) -> Release:
+    """Read the set of a release. `limbeck verify` checks it; this only needs it to be whole."""
+    certificate = certificates.read(folder)
+    if certificates.content_of(certificate) == certificates.MODEL:
+        raise BadInput(f"The release in {folder} is a trained model, not a set; in Python limbeck.load_model opens it.")
+    try:
+        content = stored(folder / "set.npz", ("x", "y"))
+        schema = Schema.from_dict(certificate["public_assumptions"])
+        return Release(content["x"], content["y"], certificate, schema)
+    except (OSError, KeyError, TypeError, BadInput, DataNotFound, DataUnreadable):
+        raise NotAuthentic(
+            f"The release in {folder} is damaged: set.npz cannot be read.", f"limbeck verify {folder}"
+        ) from None

@@ -1,0 +1,80 @@
+"""The release folder: a synthetic set with its pictures, or a model, and its card and its certificate.
+
+It holds nothing that was not paid for. A model's files are written by `limbeck.release.model`, a generator's by
+`limbeck.release.generator`. Pages for people are handed in: a release does not know how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limbeck.files import as_json, write_atomic
+from limbeck.methods import Result, SyntheticSet, TrainedModel
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.schema import Schema
+from limbeck.release import certificate as certificates
+from limbeck.release.editions import require_no_owner_copy
+from limbeck.release.formats import COURSE, SNAPSHOTS, write_npz, write_parquet, write_snapshots
+from limbeck.release.generator import write_generator
+from limbeck.release.model import write_model
+from limbeck.vault.noise import Randomness
+
+# The files that people look at, by name, from what the certificate will say, the schema and the result.
+Pages = Callable[[dict[str, Any], Schema, Result], Mapping[str, bytes]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseWriter:
+    """Writes a synthetic set or a model and everything around it. Knows public values only."""
+
+    plan: Plan
+    schema: Schema
+    randomness: Randomness
+    key: Path
+    drawn: Callable[[], Mapping[str, int]]  # answers given, as the ledger counted them
+    pages: Pages
+
+    def write(self, folder: Path, result: Result) -> None:
+        """The certificate comes last, so a folder that has one is complete."""
+        # Card and page show the certificate, and the certificate hashes card and page: they get it without the hashes.
+        shown = self._certificate(result, {})
+        if isinstance(result, TrainedModel):
+            write_model(folder, result, self.schema)
+        else:
+            self._write_set(folder, result)
+        for name, page in self.pages(shown, self.schema, result).items():
+            write_atomic(folder / name, page)
+        write_atomic(folder / "config.json", as_json({"plan": self.plan.to_dict(), "schema": self.schema.to_dict()}))
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        require_no_owner_copy(files)
+        hashes = {path.relative_to(folder).as_posix(): certificates.file_hash(path) for path in files}
+        signed = certificates.sign(self._certificate(result, hashes), certificates.signing_key(self.key))
+        write_atomic(folder / certificates.NAME, as_json(signed))
+
+    def _write_set(self, folder: Path, result: SyntheticSet) -> None:
+        (folder / "data").mkdir(exist_ok=True)
+        write_npz(folder / "set.npz", result.x, result.y)
+        if result.snapshots is not None:
+            write_snapshots(folder / SNAPSHOTS, result.snapshots, result.y, np.asarray(result.snapshots_after))
+        if result.course:
+            write_atomic(folder / COURSE, as_json(result.course))
+        write_parquet(folder / "data" / "train.parquet", result.x, result.y, self.schema)
+        if result.generator is not None:
+            counts = np.bincount(result.y, minlength=len(self.schema.classes)).tolist()
+            write_generator(folder, result.generator, self.schema, counts)
+
+    def _certificate(self, result: Result, hashes: dict[str, str]) -> dict[str, Any]:
+        return certificates.certify(
+            plan=self.plan,
+            schema=self.schema,
+            drawn=self.drawn(),
+            randomness=self.randomness,
+            records=len(result.y) if isinstance(result, SyntheticSet) else 0,
+            files=hashes,
+            content=certificates.SET if isinstance(result, SyntheticSet) else certificates.MODEL,
+        )

@@ -1,0 +1,49 @@
+"""The pages of a new release: what people look at, as files by name. Made from the result and its certificate alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from limbeck.methods import Result, SyntheticSet, TrainedModel
+from limbeck.privacy.schema import Schema
+from limbeck.report.card import data_card
+from limbeck.report.model_card import model_card
+from limbeck.report.page import Report, render, report_page
+from limbeck.report.pictures import png_bytes, release_grid
+from limbeck.report.strips import class_strips, way_strips
+
+
+def release_pages(certificate: dict[str, Any], schema: Schema, result: Result) -> Mapping[str, bytes]:
+    """Card and report; for a set its picture, too.
+
+    Guarantee: reads nothing but its arguments, which are public, so every page may be released.
+    """
+    if isinstance(result, TrainedModel):
+        card, page = model_card(certificate, schema, result.net), report_page(certificate, schema, None, None)
+        return {"README.md": card.encode(), "report.html": page.encode()}
+    return _set_pages(certificate, schema, result)
+
+
+def _set_pages(certificate: dict[str, Any], schema: Schema, result: SyntheticSet) -> Mapping[str, bytes]:
+    grid = png_bytes(release_grid(result.x, result.y, schema))
+    counts = np.bincount(result.y, minlength=len(schema.classes)).tolist()
+    made_by = None if result.generator is None else result.generator.spec
+    strips = class_strips(result.x, result.y, schema) if schema.is_image else ()
+    kept = result.snapshots if schema.is_image else None
+    report = Report(
+        certificate=certificate,
+        schema=schema,
+        grid=None if strips else grid,
+        strips=strips,
+        way=() if kept is None else way_strips(kept, np.asarray(result.snapshots_after), result.y, schema),
+        course=result.course,
+        generator=made_by is not None,
+    )
+    return {
+        "grid.png": grid,
+        "README.md": data_card(certificate, schema, counts, made_by).encode(),
+        "report.html": render(report).encode(),
+    }

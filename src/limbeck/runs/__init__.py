@@ -1,0 +1,1 @@
+"""A run: from a booked plan to a release, through any interruption."""

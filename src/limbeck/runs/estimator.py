@@ -1,0 +1,135 @@
+"""The Python way in: a condenser in scikit-learn manners."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limbeck.data.records import Records, as_records
+from limbeck.errors import BadInput, RunConflict
+from limbeck.methods import METHODS, method_named
+from limbeck.nets import Network
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.schema import Schema
+from limbeck.progress import Silent
+from limbeck.release.destination import is_unfinished
+from limbeck.release.generator import Generator, has_generator, load_generator
+from limbeck.release.model import is_model, read_model
+from limbeck.release.reader import read_release
+from limbeck.runs.condense import Request, condense, make_plan, resume
+from limbeck.runs.folder import RunRecord, load_plan
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """Arrays in memory as a private source: nothing looks at them before the vault does."""
+
+    schema: Schema
+    x: Any
+    y: Any
+
+    def load(self) -> Records:
+        return as_records(np.asarray(self.x), np.asarray(self.y), self.schema, "X")
+
+
+class Condenser:
+    """Condense a labelled data set under differential privacy.
+
+    >>> condenser = Condenser(method="ldpdc", epsilon=1.0, delta=1e-5, per_class=10)
+    >>> condenser.fit(X, y, schema=schema)      # doctest: +SKIP
+    >>> condenser.X_, condenser.y_, condenser.certificate_      # doctest: +SKIP
+
+    The budget is booked in the ledger under the schema's name, like a run of the command line. After `fit`: `X_`, `y_`,
+    `certificate_`, `plan_`, `classes_`; and `generator_` of a method that releases one, for more records.
+    """
+
+    def __init__(
+        self,
+        method: str = "elixir",
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        per_class: int = 50,
+        settings: Mapping[str, Any] | None = None,
+        ledger: str | Path | None = None,
+        device: str = "cpu",
+        insecure_seed: int | None = None,
+    ) -> None:
+        self.method = method
+        self.epsilon = epsilon
+        self.delta = delta
+        self.per_class = per_class
+        self.settings = settings
+        self.ledger = ledger
+        self.device = device
+        self.insecure_seed = insecure_seed
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        names = ("method", "epsilon", "delta", "per_class", "settings", "ledger", "device", "insecure_seed")
+        return {name: getattr(self, name) for name in names}
+
+    def set_params(self, **parameters: Any) -> Self:
+        for name, value in parameters.items():
+            if name not in self.get_params():
+                raise BadInput(f"Condenser has no parameter '{name}'. Known are: {', '.join(self.get_params())}.")
+            setattr(self, name, value)
+        return self
+
+    def plan(self, schema: Schema) -> Plan:
+        """What `fit` will ask and cost. Reads no record, books nothing."""
+        makes_model = self.method in METHODS and METHODS[self.method].makes == "model"
+        size = {} if makes_model else {"per_class": self.per_class}
+        method = method_named(self.method, {**size, **(self.settings or {})})
+        return make_plan(schema, method, self.epsilon, self.delta)
+
+    def fit(self, X: ArrayLike, y: ArrayLike, schema: Schema | None = None, out: str | Path | None = None) -> Self:
+        """Book the plan, ask the vault and make the set (`X_`, `y_`), or the model of a method that trains one (`model_`).
+
+        `out` keeps the release folder, otherwise it is not kept; an unfinished run in it is taken up again.
+        """
+        if schema is None:
+            raise BadInput(
+                "fit needs schema=Schema(...): shape, classes and value range must be public, not read off X."
+            )
+        plan = self.plan(schema)
+        request = Request(
+            data=None,
+            ledger=None if self.ledger is None else str(self.ledger),
+            device=self.device,
+            insecure_seed=self.insecure_seed,
+        )
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "release" if out is None else Path(out)
+            source = ArraySource(schema, X, y)
+            if is_unfinished(folder):
+                _require_same_plan(folder, plan)
+                resume(folder, Silent(), source=source)
+            else:
+                condense(request, plan, source, folder, Silent())
+            self._read(folder)
+        self.plan_ = plan
+        self.classes_ = np.array(schema.classes)
+        return self
+
+    def _read(self, folder: Path) -> None:
+        if is_model(folder):
+            found = read_model(folder)
+            self.model_: Network = found.network
+            self.certificate_: dict[str, Any] = found.certificate
+            return
+        release = read_release(folder)
+        self.X_: NDArray[np.float32] = release.x
+        self.y_: NDArray[np.int64] = release.y
+        self.certificate_ = release.certificate
+        if has_generator(release.certificate):
+            self.generator_: Generator = load_generator(folder)
+
+
+def _require_same_plan(folder: Path, plan: Plan) -> None:
+    if load_plan(RunRecord.read(folder)) != plan:
+        raise RunConflict(f"{folder} holds an unfinished run with another plan; choose another out.")

@@ -1,0 +1,75 @@
+"""Which teacher a record belongs to: a keyed hash of that record alone."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limbeck.data.records import Records
+from limbeck.errors import BadInput
+from limbeck.privacy.schema import Schema
+from limbeck.vault.ensemble.teachers import EnsembleSpec
+
+KEY_BYTES = 32
+# With fewer records for each on average, more than one teacher in 150 would have none at all.
+LEAST_PART = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """order: places of the records, teacher by teacher. bounds: where each teacher's part begins, and the end."""
+
+    order: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+    def places(self, teachers: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """(teachers, shares): the record at each share in [0, 1) of a teacher's own part; -1 where the part is empty."""
+        first, sizes = self.bounds[teachers], np.diff(self.bounds)[teachers]
+        # A share just below 1 may round up to the whole.
+        within = np.minimum((shares[None, :] * sizes[:, None]).astype(np.int64), np.maximum(sizes - 1, 0)[:, None])
+        found = (
+            self.order[np.minimum(first[:, None] + within, max(len(self.order) - 1, 0))] if len(self.order) else within
+        )
+        return np.where(sizes[:, None] > 0, found, -1)
+
+
+def partition(records: Records, teachers: int, key: bytes) -> Partition:
+    """Share the records out by blake2b under a secret key.
+
+    Guarantee: teacher and place within its part depend on the key and on the record's own bytes and label, on nothing else. So
+    a record that is added or removed changes one part, whatever the order of the file, and copies of a record share a
+    teacher.
+    """
+    hashed = np.frombuffer(
+        b"".join(
+            hashlib.blake2b(x.tobytes() + int(y).to_bytes(8, "big"), key=key, digest_size=16).digest()
+            for x, y in zip(records.x, records.y, strict=True)
+        ),
+        dtype=">u8",
+    ).reshape(-1, 2)
+    # The remainder of 64 random bits is uneven by less than teachers / 2^64.
+    teacher = (hashed[:, 0] % np.uint64(teachers)).astype(np.int64)
+    order = np.lexsort((hashed[:, 1], teacher)).astype(np.int64)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(teacher, minlength=teachers))]).astype(np.int64)
+    return Partition(order, bounds)
+
+
+def check_ensemble(spec: EnsembleSpec, schema: Schema) -> None:
+    """Refuse an ensemble that is too large for the data set, by public numbers only.
+
+    Guarantee: reads no record. A part that turns out empty all the same is no error: its teacher stays as it
+    started, or learns from synthetic records alone, and votes.
+    """
+    if spec.teachers > schema.records:
+        raise BadInput(
+            f"teachers={spec.teachers} is more than the {schema.records} records of '{schema.name}'; "
+            f"choose teachers={max(schema.records // LEAST_PART, 1)} or less."
+        )
+    if spec.teachers * LEAST_PART > schema.records and spec.teachers > 1:
+        raise BadInput(
+            f"teachers={spec.teachers} leaves {schema.records / spec.teachers:.1f} records of '{schema.name}' for each on "
+            f"average, and some with none; choose teachers={max(schema.records // LEAST_PART, 1)} or less."
+        )

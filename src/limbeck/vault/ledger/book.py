@@ -1,0 +1,324 @@
+"""The ledger: one SQLite file that says what every data set has spent, and that holds every answer while a run lasts.
+
+The constitution of this file. It binds every future version of Limbeck.
+
+1. Rows are only ever added. The two changes a row may see are a booking's state, from open to finished or void, and an
+   answer's payload, from bytes to nothing. Triggers inside the file refuse everything else. There is no reset.
+2. What a table or a column means is never changed, and none is removed. A new meaning is a new column in a new format.
+3. An unknown format version is refused, and so are altered tables. No version guesses, and none repairs.
+4. A plan is booked, durably, before any record is read for it. An answer is stored, durably, before anybody uses it.
+5. Check and commit are one transaction. A crash leaves a booking, a budget or an answer whole or absent, never half.
+   What is confirmed stands in the ledger file itself; no file beside it is needed.
+6. Epsilons add up and deltas add up, exactly, as the decimal numbers that were typed. Nothing is rounded in between.
+7. A booking is given back only while not one answer is stored for it. Once answered it is spent, used or not.
+8. The first stored answer stays. Whoever asks the same again gets the same bytes, so nothing is noised twice.
+9. Every budget and booking holds the digest of the one before it; a broken chain stops everything.
+10. A damaged file is reported and left exactly as it is.
+
+Tables: `budgets` (a row for every setting by the owner, the newest of a data set is in force; without one the first
+booking that was not given back is itself the budget), `bookings` (a row for every plan), `answers` (a row for every
+answer). Epsilon and delta are kept as the text that Python prints for the float.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import shlex
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from limbeck.errors import BadInput, BudgetRefused, DataNotFound, RunConflict, WallBreach
+from limbeck.vault.ledger.file import LedgerFile, default_path, open_file, open_to_read
+from limbeck.vault.ledger.rows import (
+    GrantRow,
+    StoredAnswer,
+    append_booking,
+    append_budget,
+    checked_place,
+    is_booked,
+    read_account,
+    read_answer,
+    read_budget,
+    read_grant,
+    unknown_label,
+    void_row,
+)
+from limbeck.vault.ledger.sums import (
+    Account,
+    Booking,
+    account_of,
+    budget_command,
+    check_fits,
+    check_not_below_spent,
+    checked_delta,
+    checked_epsilon,
+)
+from limbeck.vault.private_folder import discard
+
+__all__ = ["Account", "Booking", "GrantRow", "Ledger", "StoredAnswer", "default_path"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Books plans and keeps answers. Open it with `Ledger.open()`, best in a `with` statement."""
+
+    file: LedgerFile
+
+    @classmethod
+    def open(cls, path: Path | None = None, *, patience: float = 30.0, create: bool = True) -> Self:
+        """Open and check the ledger to write to it; wait up to `patience` seconds for other processes.
+
+        If there is none it is made, and `created` says so. Whoever only goes on with what is booked gives `create=False`:
+        a ledger that is missing then is an error, and not a second budget.
+        """
+        return cls(open_file(default_path() if path is None else Path(path), patience, create))
+
+    @classmethod
+    def open_to_read(cls, path: Path | None = None, *, patience: float = 5.0) -> Self:
+        """Open and check an existing ledger so that it can be shown, and not written to."""
+        return cls(open_to_read(default_path() if path is None else Path(path), patience))
+
+    def close(self) -> None:
+        self.file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    @property
+    def created(self) -> bool:
+        """Whether this opening made the ledger."""
+        return self.file.created
+
+    # Budgets
+
+    def set_budget(self, dataset: str, epsilon: float, delta: float) -> Account:
+        """Set or change the budget of a data set. An infinite epsilon allows releases that are not private.
+
+        Guarantee: the budget never falls below what is spent, and every earlier setting stays on record.
+        """
+        dataset, epsilon, delta = _dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
+        with self.file.transaction(write=True) as db:
+            account = read_account(db, dataset)
+            if account is not None:
+                check_not_below_spent(account, epsilon, delta)
+            if read_budget(db, dataset) != (epsilon, delta):
+                append_budget(db, dataset, epsilon, delta)
+            return account_of(dataset, epsilon, delta, account.bookings if account else ())
+
+    def has_budget(self, dataset: str) -> bool:
+        """Whether the owner has set a budget; a first booking that stands for one does not count."""
+        dataset = _dataset(dataset)
+        with self.file.transaction(write=False) as db:
+            return read_budget(db, dataset) is not None
+
+    def account(self, dataset: str) -> Account | None:
+        """The budget and bookings of a data set, or None if it has no budget yet."""
+        dataset = _dataset(dataset)
+        with self.file.transaction(write=False) as db:
+            return read_account(db, dataset)
+
+    def accounts(self) -> list[Account]:
+        """All accounts, by name."""
+        with self.file.transaction(write=False) as db:
+            names = db.execute("SELECT dataset FROM budgets UNION SELECT dataset FROM bookings ORDER BY dataset")
+            found = [read_account(db, str(name)) for (name,) in names.fetchall()]
+        return [account for account in found if account is not None]
+
+    # Bookings
+
+    def book(
+        self,
+        dataset: str,
+        *,
+        plan: str,
+        method: str,
+        epsilon: float,
+        delta: float,
+        counts: Mapping[str, int],
+        grant: str | None = None,
+    ) -> str:
+        """Pay for a plan and return its grant. Without a budget the first plan's price is the budget, until it is void.
+
+        A run that wrote down its own `grant` before booking may book again after a crash: the same grant and plan are
+        paid once.
+
+        Guarantee: when this returns, the spend is on disk; the bookings of a data set never exceed its budget, however
+        many processes book at once.
+        """
+        dataset, epsilon, delta = _dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
+        plan, method, counts = _text("plan", plan), _text("method", method), _counts(counts)
+        with self.file.transaction(write=True) as db:
+            if grant is not None and is_booked(db, grant):
+                row = read_grant(db, grant)
+                if (row.dataset, row.plan, row.state) != (dataset, plan, "open"):
+                    raise RunConflict(
+                        f"Grant {grant} was booked before, for another plan or with an end; start a new run."
+                    )
+                return grant
+            account = read_account(db, dataset)
+            if account is not None:
+                check_fits(account, epsilon, delta)
+            elif math.isinf(epsilon):
+                # Giving up privacy is the owner's explicit word, never the side effect of a first run.
+                raise BudgetRefused(
+                    f"This plan is not private (epsilon requested inf), and data set {dataset!r} has no budget "
+                    "that allows it (remaining 0.0, difference inf). Nothing was booked.",
+                    budget_command(dataset, epsilon, delta),
+                )
+            return append_booking(db, dataset, plan, method, epsilon, delta, counts, grant)
+
+    def state(self, grant: str) -> str | None:
+        """The state of a booking; None for a grant that was never booked."""
+        with self.file.transaction(write=False) as db:
+            return read_grant(db, grant).state if is_booked(db, grant) else None
+
+    def void(self, grant: str) -> None:
+        """Give a booking back of which nothing was used.
+
+        Guarantee: refused as soon as one answer is stored; afterwards no answer can be stored for this grant.
+        """
+        with self.file.transaction(write=True) as db:
+            row = read_grant(db, grant)
+            if row.state != "void" and (reason := void_row(db, row)):
+                raise WallBreach(f"{reason} It stays spent.")
+        discard(self.path, grant)
+
+    def give_back(self, dataset: str, grant: str) -> None:
+        """Void a booking on the owner's word, because its run is gone or never gets to its first answer.
+
+        Guarantee: exactly a booking that is open and of which no answer was ever stored; forgotten answers count as stored.
+        Check and change are one transaction, so of this and a run's first answer at the same moment one is refused.
+        """
+        dataset = _dataset(dataset)
+        with self.file.transaction(write=True) as db:
+            row = read_grant(db, grant) if is_booked(db, grant) else None
+            if row is None or row.dataset != dataset:
+                raise DataNotFound(
+                    f"Data set {dataset!r} has no booking {grant!r} in the ledger {self.path}. Nothing was changed.",
+                    f"limbeck budget show {shlex.quote(dataset)}",
+                )
+            if row.state == "void":
+                raise BudgetRefused(
+                    f"Booking {grant} of data set {dataset!r} was given back before. Nothing was changed."
+                )
+            if reason := void_row(db, row):
+                raise BudgetRefused(f"{reason} It stays spent, and nothing was changed.")
+        discard(self.path, grant)
+
+    def grant(self, grant_id: str) -> GrantRow:
+        """What was booked under this grant."""
+        with self.file.transaction(write=False) as db:
+            return read_grant(db, grant_id)
+
+    def finish(self, grant: str) -> None:
+        """Close a grant: it stays spent, its payloads and teachers go and nothing more can be stored. May be repeated."""
+        with self.file.transaction(write=True) as db:
+            row = read_grant(db, grant)
+            if row.state == "void":
+                raise WallBreach(f"Booking {grant} of data set {row.dataset!r} was given back; it cannot be finished.")
+            if row.state == "open":
+                db.execute("UPDATE bookings SET state = 'finished' WHERE grant_id = ?", (grant,))
+                db.execute("UPDATE answers SET payload = NULL WHERE grant_id = ? AND payload IS NOT NULL", (grant,))
+        discard(self.path, grant)
+
+    # Answers
+
+    def store(self, grant: str, label: str, index: int, *, map_digest: str, payload: bytes) -> bytes:
+        """Journal one answer and return the bytes to use: these, or those that were stored before.
+
+        Guarantee: no answer outside the booked counts is accepted; of all answers to one question only the first ever
+        leaves the vault, so two processes that resume the same run do not release two noise draws.
+        """
+        map_digest = _text("map_digest", map_digest)
+        with self.file.transaction(write=True) as db:
+            row = read_grant(db, grant)
+            if row.state != "open":
+                raise WallBreach(f"Booking {grant} is {row.state}: no further answer can be stored for it.")
+            index = checked_place(row, label, index)
+            first = read_answer(db, row, label, index)
+            if first is None:
+                db.execute(
+                    "INSERT INTO answers (grant_id, label, position, map_digest, payload_sha256, payload) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    (grant, label, index, map_digest, hashlib.sha256(payload).hexdigest(), payload),
+                )
+                return payload
+        if first.map_digest != map_digest:
+            raise RunConflict(
+                f"Answer {index} of {label!r} was already given for another question. The run was changed since it was "
+                "started; resume it with its first configuration, or start a new run."
+            )
+        return first.payload
+
+    def fetch(self, grant: str, label: str, index: int) -> StoredAnswer | None:
+        """The stored answer, or None if it was not given yet.
+
+        Guarantee: the payload is byte for byte the one that was stored.
+        """
+        with self.file.transaction(write=False) as db:
+            row = read_grant(db, grant)
+            return read_answer(db, row, label, checked_place(row, label, index))
+
+    def forget(self, grant: str, label: str, before: int) -> None:
+        """Drop the payloads of answers below `before`, which the run has passed.
+
+        Guarantee: the rows stay, so a forgotten answer still counts and can never be drawn again.
+        """
+        with self.file.transaction(write=True) as db:
+            row = read_grant(db, grant)
+            if label not in row.counts:
+                raise unknown_label(row, label)
+            db.execute(
+                "UPDATE answers SET payload = NULL "
+                "WHERE grant_id = ? AND label = ? AND position < ? AND payload IS NOT NULL",
+                (grant, label, min(operator.index(before), row.counts[label])),
+            )
+
+    def answers(self) -> dict[str, int]:
+        """How many answers are stored under each booking that has any, forgotten ones included."""
+        with self.file.transaction(write=False) as db:
+            return dict(db.execute("SELECT grant_id, COUNT(*) FROM answers GROUP BY grant_id").fetchall())
+
+    def drawn(self, grant: str) -> dict[str, int]:
+        """How many answers of each label are stored, forgotten ones included."""
+        with self.file.transaction(write=False) as db:
+            row = read_grant(db, grant)
+            found = db.execute("SELECT label, COUNT(*) FROM answers WHERE grant_id = ? GROUP BY label", (grant,))
+            return dict.fromkeys(row.counts, 0) | dict(found.fetchall())
+
+
+def _text(name: str, value: str) -> str:
+    try:
+        value.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise BadInput(f"Expected {name}={value!r} to be text.") from None
+    return value
+
+
+def _dataset(name: str) -> str:
+    # One spelling for names that look the same; otherwise they would be two budgets for one data set.
+    name = unicodedata.normalize("NFC", _text("dataset", name))
+    if not name or name != name.strip() or not name.isprintable() or name.startswith("-"):
+        raise BadInput(f"Expected dataset={name!r} to be a printable name that does not start with a dash or a space.")
+    return name
+
+
+def _counts(counts: Mapping[str, int]) -> dict[str, int]:
+    result = {_text("label", label): operator.index(count) for label, count in counts.items()}
+    for label, count in result.items():
+        if not 0 <= count < 2**53:
+            raise BadInput(f"Expected counts[{label!r}]={count} to be a whole number from 0 on.")
+    return result

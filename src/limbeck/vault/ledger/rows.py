@@ -1,0 +1,170 @@
+"""Reading and appending single rows of the ledger, inside a transaction that the caller holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import sqlite3
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from limbeck.errors import LedgerFault, RunConflict, WallBreach
+from limbeck.vault.ledger.sums import Account, Booking, State, account_of
+from limbeck.vault.ledger.tables import CHAIN_START, CHAINED, chain_digest
+
+
+@dataclass(frozen=True)
+class GrantRow:
+    """What was booked under a grant: the plan, and how many answers of each label it paid for."""
+
+    grant: str
+    dataset: str
+    plan: str
+    method: str
+    epsilon: float
+    delta: float
+    counts: Mapping[str, int]
+    state: State
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """An answer as it was journalled, and the digest of the per-record map that it answered."""
+
+    map_digest: str
+    payload: bytes
+
+
+def read_account(db: sqlite3.Connection, dataset: str) -> Account | None:
+    """The account of a data set; None while neither a budget nor a booking that still counts is on record.
+
+    Guarantee: without an owner's budget the first counted booking is the budget, so nothing more can be booked.
+    """
+    rows = db.execute(
+        "SELECT grant_id, epsilon, delta, method, created, state FROM bookings WHERE dataset = ? ORDER BY number",
+        (dataset,),
+    )
+    bookings = tuple(
+        Booking(grant, dataset, float(epsilon), float(delta), method, created, state)
+        for grant, epsilon, delta, method, created, state in rows
+    )
+    first = next(((booking.epsilon, booking.delta) for booking in bookings if booking.state != "void"), None)
+    budget = read_budget(db, dataset) or first
+    return None if budget is None else account_of(dataset, *budget, bookings)
+
+
+def read_budget(db: sqlite3.Connection, dataset: str) -> tuple[float, float] | None:
+    """The budget that the owner set last."""
+    newest = "SELECT epsilon, delta FROM budgets WHERE dataset = ? ORDER BY number DESC LIMIT 1"
+    found = db.execute(newest, (dataset,)).fetchone()
+    return None if found is None else (float(found[0]), float(found[1]))
+
+
+def append_budget(db: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:
+    _append(db, "budgets", dataset, repr(epsilon), repr(delta), _now())
+
+
+def is_booked(db: sqlite3.Connection, grant: str) -> bool:
+    return db.execute("SELECT 1 FROM bookings WHERE grant_id = ?", (grant,)).fetchone() is not None
+
+
+def append_booking(
+    db: sqlite3.Connection,
+    dataset: str,
+    plan: str,
+    method: str,
+    epsilon: float,
+    delta: float,
+    counts: Mapping[str, int],
+    grant: str | None,
+) -> str:
+    grant = grant or uuid.uuid4().hex
+    booked = json.dumps(dict(counts), sort_keys=True)
+    _append(db, "bookings", grant, dataset, plan, method, repr(epsilon), repr(delta), booked, _now())
+    return grant
+
+
+def _append(db: sqlite3.Connection, table: str, *values: str) -> None:
+    """Add one row to a chained table. Table and column names are constants, so no text of a user becomes SQL."""
+    last = db.execute(f"SELECT number, digest FROM {table} ORDER BY number DESC LIMIT 1").fetchone()
+    number, previous = last if last else (0, CHAIN_START)
+    row: dict[str, object] = dict(zip(CHAINED[table], (number + 1, *values, previous), strict=True))
+    row["digest"] = chain_digest(table, list(row.values()))
+    if table == "bookings":
+        row["state"] = "open"
+    marks = ", ".join("?" * len(row))
+    db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def read_grant(db: sqlite3.Connection, grant: str) -> GrantRow:
+    found = db.execute(
+        "SELECT dataset, plan, method, epsilon, delta, counts, state FROM bookings WHERE grant_id = ?", (grant,)
+    ).fetchone()
+    if found is None:
+        raise RunConflict(
+            f"This ledger holds no booking {grant!r}. The run was started with another ledger; "
+            "point LIMBECK_LEDGER to that one."
+        )
+    dataset, plan, method, epsilon, delta, counts, state = found
+    return GrantRow(grant, dataset, plan, method, float(epsilon), float(delta), json.loads(counts), state)
+
+
+def void_row(db: sqlite3.Connection, row: GrantRow) -> str | None:
+    """Make an open booking void, or say why it cannot be.
+
+    Guarantee: void only if not one answer is on record.
+    """
+    answered = db.execute("SELECT 1 FROM answers WHERE grant_id = ? LIMIT 1", (row.grant,)).fetchone()
+    if row.state == "open" and not answered:
+        db.execute("UPDATE bookings SET state = 'void' WHERE grant_id = ?", (row.grant,))
+        return None
+    return (
+        f"Booking {row.grant} of data set {row.dataset!r} cannot be given back, because it is "
+        f"{'finished' if row.state == 'finished' else 'already answered'}."
+    )
+
+
+def checked_place(row: GrantRow, label: str, index: int) -> int:
+    """Guarantee: returns only a place that the booking paid for."""
+    if label not in row.counts:
+        raise unknown_label(row, label)
+    index = operator.index(index)
+    if not 0 <= index < row.counts[label]:
+        raise WallBreach(
+            f"Answer {index} of {label!r} is outside the plan: booking {row.grant} paid for {row.counts[label]} "
+            "of them, counted from 0. Nothing was released."
+        )
+    return index
+
+
+def unknown_label(row: GrantRow, label: str) -> WallBreach:
+    return WallBreach(f"Booking {row.grant} paid for no answer {label!r}; it knows {sorted(row.counts)}.")
+
+
+def read_answer(db: sqlite3.Connection, row: GrantRow, label: str, index: int) -> StoredAnswer | None:
+    found = db.execute(
+        "SELECT map_digest, payload_sha256, payload FROM answers WHERE grant_id = ? AND label = ? AND position = ?",
+        (row.grant, label, index),
+    ).fetchone()
+    if found is None:
+        return None
+    map_digest, expected, payload = found
+    if payload is None:
+        raise RunConflict(
+            f"Answer {index} of {label!r} was given and then forgotten, because the run went past it"
+            f"{' and finished' if row.state == 'finished' else ''}. It is not drawn again; "
+            "resume from the run's newest checkpoint, or start a new run."
+        )
+    if not isinstance(payload, bytes) or hashlib.sha256(payload).hexdigest() != expected or type(map_digest) is not str:
+        raise LedgerFault(
+            f"Answer {index} of {label!r} under booking {row.grant} is damaged: its bytes do not fit their digest. "
+            "Nothing was changed. Restore the ledger from a backup that is as new as the last run."
+        )
+    return StoredAnswer(map_digest, payload)

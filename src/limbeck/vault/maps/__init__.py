@@ -1,0 +1,41 @@
+"""The per-record maps that a query may name. All run inside the vault; their parameters are public values.
+
+The list is closed: the vault accepts these kinds and no other. A kind, once released, keeps its name and its meaning.
+"""
+
+from __future__ import annotations
+
+from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.moments import Identity, OneHot, SecondMoment
+from limbeck.vault.maps.network_gradient import NetworkGradient
+from limbeck.vault.maps.random_features import RandomFeatures
+from limbeck.vault.maps.random_fourier import RandomFourier
+from limbeck.vault.maps.residuals import FeatureResidual, Residual, Waves
+from limbeck.vault.maps.top_gradient import TopGradient
+
+MAPS: dict[str, type[Map]] = {
+    "identity": Identity,
+    "one_hot": OneHot,
+    "second_moment": SecondMoment,
+    "random_features": RandomFeatures,
+    "network_gradient": NetworkGradient,
+    "top_gradient": TopGradient,
+    "random_fourier": RandomFourier,
+    "residual": Residual,
+    "feature_residual": FeatureResidual,
+}
+
+__all__ = [
+    "MAPS",
+    "FeatureResidual",
+    "Identity",
+    "Map",
+    "NetworkGradient",
+    "OneHot",
+    "RandomFeatures",
+    "RandomFourier",
+    "Residual",
+    "SecondMoment",
+    "TopGradient",
+    "Waves",
+]

@@ -1,0 +1,134 @@
+"""A per-record map: what every one of them is, and how rows are clipped and added up.
+
+To add a map: subclass `Map` in a file of its own, give it a `kind` that no other map ever had, write `rows`, and add it to the
+list in `limbeck.vault.maps`. Override `clipped_sum` only where the clipped sum has a cheaper exact form, and prove its bound in
+a `Guarantee:` line and a test. Private records pass through `limbeck.vault.maps.blocks`, so that a row is the same bits
+whatever stands beside it (rule 12).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from limbeck.nets import Augmentation, NetSpec
+from limbeck.vault.maps.blocks import MOST, Rows, blocks
+
+# A clipped vector is a rounded product, so its norm may pass the bound by a few units in the last place of a float.
+# Clipping to a hair less keeps the sensitivity a true bound.
+SAFE = 1 - 1e-6
+
+
+def clip_rows(rows: Tensor, clip: float) -> Tensor:
+    """Scale each row down to norm `clip`, in double precision.
+
+    Guarantee: every returned row has an L2 norm of at most `clip`, whatever the row holds (rule 8): numbers that are not
+    finite count as 0.
+    """
+    rows = torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
+    factor = (clip * SAFE / norms.clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1.0)
+    # In double precision: the factor of a huge row or a tiny clip is no normal single-precision number, and would be rounded
+    # by more than SAFE allows for.
+    clipped: Tensor = rows.double() * factor
+    return clipped
+
+
+def outer_sums(vectors: Tensor, row: Tensor, count: int) -> Tensor:
+    """Sums of the outer products of vectors with themselves, as one matrix product for each of `count` rows.
+
+    Guarantee: |z z^T| in Frobenius norm is |z|^2, so vectors that are clipped to sqrt(clip) have outer products within `clip`.
+    """
+    parts = [vectors[row == index] for index in range(count)]
+    return torch.stack([(part.T @ part).flatten() for part in parts])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map:
+    """A function of one record (and its label) to a vector."""
+
+    kind: ClassVar[str] = ""
+    chunk: ClassVar[int] = 4096  # records that the vault hands over at a time
+
+    @property
+    def block(self) -> int:
+        """How many records pass together, if the machine's kernels allow it: a function of public numbers."""
+        return MOST
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """(records, numbers): one row per record. Row i must depend on record i alone (rule 7)."""
+        raise NotImplementedError
+
+    def block_rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """The same for one block, where all that is done has the block's shape."""
+        return self.rows(x, y)
+
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        """All of a record's numbers whose bits must not depend on the rest of its block, for `steady_block` to compare."""
+        return clip_rows(self.block_rows(x, y).flatten(1), 1.0)
+
+    def clipped_sum(
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+    ) -> Tensor:
+        """Add up the clipped rows into `count` rows, record i into row `row[i]`, in double precision.
+
+        Guarantee: adding or removing one record moves the result by at most `clip` in L2 norm. No other record's row moves,
+        because every pass has the shape of one block.
+        """
+        rows = in_blocks(self.block_rows, x, y, clip, block or self.block)
+        total = torch.zeros(count, rows.shape[1], dtype=torch.float64, device=x.device)
+        return total.index_add_(0, row, rows)
+
+    def parameters(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def digest(self) -> str:
+        """A fingerprint of kind and parameters: a resumed run must ask with the same map to get its stored answer."""
+        text = json.dumps({"kind": self.kind, **self.parameters()}, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def in_blocks(rows: Rows, x: Tensor, y: Tensor, clip: float, block: int) -> Tensor:
+    """(records, numbers) in double precision: every row of x, block by block, clipped.
+
+    Guarantee: that of `clip_rows`; a row is made from its record by passes of one public shape.
+    """
+    made = []
+    for real, (part, labels) in blocks(block, x, y):
+        flat = rows(part, labels).flatten(1)
+        made.append((flat.double() if math.isinf(clip) else clip_rows(flat, clip))[:real])
+    return torch.cat(made)
+
+
+def form_of(value: Any) -> str:
+    """What decides which kernels a map runs: kinds and sizes of all that it is made of, not its numbers."""
+    if isinstance(value, Tensor):
+        return f"{tuple(value.shape)} {value.dtype}"
+    if isinstance(value, NetSpec | Augmentation | str) or value is None:
+        return str(value)
+    if isinstance(value, dict):
+        return str({name: form_of(part) for name, part in value.items()})
+    if dataclasses.is_dataclass(value):
+        parts = {field.name: form_of(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return f"{type(value).__name__} {parts}"
+    return type(value).__name__
+
+
+def records_mix(mapping: Map, shape: tuple[int, ...], classes: int, device: torch.device | str = "cpu") -> bool:
+    """Whether changing one record changes another record's row, tried on public random records (rule 7)."""
+    generator = torch.Generator().manual_seed(7)
+    x = (torch.rand((3, *shape), generator=generator) * 2 - 1).to(device)
+    # The first and the last class, so that a map made for fewer classes fails here and not because of some record's label.
+    y = torch.tensor([0, classes - 1, classes - 1], device=device)
+    changed = x.clone()
+    changed[1] = -changed[1] * 0.5
+    with torch.no_grad():
+        before, after = mapping.rows(x, y), mapping.rows(changed, y)
+    return not torch.equal(before[[0, 2]], after[[0, 2]])

@@ -1,0 +1,310 @@
+"""The sum of clipped per-record gradients of a network, without holding the gradient of every record.
+
+One forward and one backward pass over a few records at a time leave, at each layer, what entered it and the gradient of
+what left it. A record's gradient at that layer is a product of the two. Its norm comes in one of two exact ways:
+
+    held    the layer's gradients of these few records are computed, measured, weighted and added up while they are in
+            the cache; best where a layer has many places (convolutions on large maps)
+    ghost   |G^T A|^2 = sum over places p, q of <a_p, a_q> <g_p, g_q>, so that no record's gradient is ever computed, and the
+            weighted sum is one matrix product; best where a layer has few places and many weights (linear layers, the last
+            convolutions of deep networks)
+
+Clipping is over all weights of a record together; with `per_layer` each weight tensor has an equal share of the bound.
+
+The passes are in single precision, in blocks of one shape (`blocks.py`). Squares are added up in short runs of that
+and then in double precision, and all sums over records are in double: in single precision a sum over thousands of records would
+move by a ten-thousandth of the clip with who stands in which block.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from limbeck.errors import BadInput
+from limbeck.nets import Network
+from limbeck.nets.training.passes import ConvNetPasses, Weights, weight_gradients
+from limbeck.vault.maps.blocks import block_size, blocks
+
+# Factors are rounded; clipping to a hair less keeps the bound a true one.
+SAFE = 1 - 4e-6
+RUN = 128  # numbers whose squares are added up in single precision
+LONG = 16_384  # numbers of a row from which on rows are added one by one
+UNDERFLOW = 1e-15  # more than squares that are too small for single precision can add to a norm
+NUMBERS_AT_ONCE = 1_000_000  # of held gradients and of the largest map, so that both stay in the cache
+
+
+class Part(Protocol):
+    """The gradients of some records with respect to one weight tensor."""
+
+    def squares(self) -> Tensor:
+        """(records,) squared norms, in double precision."""
+        ...
+
+    def weighted(self, factors: Tensor) -> Tensor:
+        """Sum of factor * gradient, as many numbers as the weight has and in its order, in double precision."""
+        ...
+
+    def each(self) -> Tensor:
+        """(records, numbers): every gradient by itself."""
+        ...
+
+    def only(self, kept: Tensor) -> Part:
+        """Zeros in place of the records that are not kept."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    rows: Tensor  # (records, ..., numbers)
+
+    def squares(self) -> Tensor:
+        # Short runs in the rows' own precision, their sum in double: long float32 sums drift.
+        whole = self._flat.shape[1] // RUN * RUN
+        runs: Tensor = torch.linalg.vector_norm(
+            self._flat[:, :whole].reshape(len(self._flat), whole // RUN, RUN), dim=2
+        )
+        return runs.double().square().sum(1) + self._flat[:, whole:].double().square().sum(1)
+
+    def weighted(self, factors: Tensor) -> Tensor:
+        factors, rows = _weighed(factors, self.each())
+        if rows.shape[1] < LONG:
+            total: Tensor = factors @ rows.double()
+            return total
+        total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
+        for factor, row in zip(factors.tolist(), rows, strict=True):
+            total.add_(row, alpha=factor)  # in double precision, without a copy of all rows in it
+        return total
+
+    @functools.cached_property
+    def _flat(self) -> Tensor:
+        return self.rows.reshape(len(self.rows), math.prod(self.rows.shape[1:]))
+
+    def each(self) -> Tensor:
+        return self._flat
+
+    def only(self, kept: Tensor) -> Part:
+        return Held(_only(self.rows, kept))
+
+
+@dataclass(frozen=True, eq=False)
+class Ghost:
+    entered: Tensor  # (records, places, in)
+    flow: Tensor  # (records, places, out)
+
+    def squares(self) -> Tensor:
+        entered, flow = self.entered.double(), self.flow.double()
+        if entered.shape[1] == 1:
+            return entered.square().sum((1, 2)) * flow.square().sum((1, 2))
+        # In double precision, because these terms may cancel.
+        return ((entered @ entered.mT) * (flow @ flow.mT)).sum((1, 2)).clamp_min(0)
+
+    def weighted(self, factors: Tensor) -> Tensor:
+        factors, flow, entered = _weighed(factors, self.flow, self.entered)
+        scaled = (flow.double() * factors[:, None, None]).flatten(0, 1)
+        return (scaled.T @ entered.flatten(0, 1).double()).flatten()
+
+    def each(self) -> Tensor:
+        return Held(torch.bmm(self.flow.mT, self.entered)).each()
+
+    def only(self, kept: Tensor) -> Part:
+        return Ghost(_only(self.entered, kept), _only(self.flow, kept))
+
+
+def _weighed(factors: Tensor, *tensors: Tensor) -> list[Tensor]:
+    """All of them for the records that count at all: most of a block belongs to one class."""
+    counts = factors != 0
+    return [factors.double(), *tensors] if counts.all() else [factors.double()[counts], *(t[counts] for t in tensors)]
+
+
+def _only(tensor: Tensor, kept: Tensor) -> Tensor:
+    # A factor of 0 would not do: 0 times infinity is no number, and would spoil the whole sum.
+    return torch.where(kept.view(-1, *[1] * (tensor.dim() - 1)), tensor, 0.0)
+
+
+def product(entered: Tensor, flow: Tensor) -> Part:
+    """The part of a weight whose gradient is flow^T entered, in the cheaper of the two ways."""
+    places, size, out = entered.shape[1], entered.shape[2], flow.shape[2]
+    if places * places * (size + out) < size * out:
+        return Ghost(entered, flow)
+    if size <= out:
+        return Held(torch.bmm(entered.mT, flow).mT)  # the library is fast for wide results only
+    return Held(torch.bmm(flow.mT, entered))
+
+
+class ClippedGradients:
+    """Sums of clipped per-record gradients of one network at given weights."""
+
+    def __init__(self, network: Network, shape: tuple[int, ...], weights: Weights, device: torch.device) -> None:
+        require_no_mixing(network)
+        self._network = network.to(device).requires_grad_(False)
+        self._weights = {name: value.to(device) for name, value in weights.items()}
+        self._passes = ConvNetPasses(network, shape, device) if ConvNetPasses.fit(network) else None
+        if self._passes is None:
+            self._network.load_state_dict(self._weights)
+        self._block = self.block_of(network, shape)
+
+    @staticmethod
+    def block_of(network: Network, shape: tuple[int, ...]) -> int:
+        """How many records had better pass at a time: by public sizes only."""
+        return block_size(_records_at_once(network, shape))
+
+    def clipped_sum(self, x: Tensor, y: Tensor, clip: float, per_layer: bool = False) -> Tensor:
+        """(numbers,) in double precision, in the order of the weights. Guarantee: that of `add_clipped`."""
+        total = self.zeros(1)
+        for real, (part, labels, row) in blocks(self._block, x, y, torch.zeros_like(y)):
+            self.add_clipped(total, part, labels, row, real, clip, per_layer)
+        return total[0]
+
+    def zeros(self, count: int) -> Tensor:
+        """The sums over no record: (count, numbers)."""
+        first = next(iter(self._weights.values()))
+        numbers = sum(value.numel() for value in self._weights.values())
+        return torch.zeros(count, numbers, dtype=torch.float64, device=first.device)
+
+    def add_clipped(
+        self, total: Tensor, x: Tensor, y: Tensor, row: Tensor, real: int, clip: float, per_layer: bool = False
+    ) -> None:
+        """Add the first `real` records of a block to the rows of `total` that `row` names.
+
+        Guarantee: adding or removing one record moves `total` by at most `clip` in L2 norm. A record whose gradient is
+        not finite adds nothing.
+        """
+        parts = self.parts(x, y)
+        squares = _squares(parts)
+        finite = squares.isfinite().all(0)
+        if not finite.all():
+            parts, squares = {name: part.only(finite) for name, part in parts.items()}, _only(squares.T, finite).T
+        if per_layer:
+            factors = _factors(squares, clip / math.sqrt(len(parts)))
+        else:
+            factors = _factors(squares.sum(0), clip).expand(len(parts), -1)
+        counted = torch.arange(len(x), device=x.device) < real
+        for index in sorted(set(row[:real].tolist())):
+            mine = (counted & (row == index)).double()
+            sums = {
+                name: part.weighted(factor * mine) for (name, part), factor in zip(parts.items(), factors, strict=True)
+            }
+            total[index] += torch.cat([sums[name] for name in self._weights])
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """(records, numbers): the gradient of every record, in one pass, for maps that need each one by itself."""
+        parts = self.parts(x, y)
+        return torch.cat([parts[name].each() for name in self._weights], dim=1)
+
+    def measured_rows(self, x: Tensor, y: Tensor) -> Tensor:
+        """Every gradient by itself, and with it the squared norms that it is clipped by."""
+        parts = self.parts(x, y)
+        return torch.cat([_squares(parts).T, *(part.each().double() for part in parts.values())], dim=1)
+
+    def parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
+        return self._convnet_parts(x, y) if self._passes is not None else self._hooked_parts(x, y)
+
+    def _convnet_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
+        assert self._passes is not None
+        trace = self._passes.trace(self._weights, x, y)
+        parts: dict[str, Part] = {}
+        for index, layer in enumerate(trace.layers):
+            name, weight = f"body.{index}", self._weights[f"body.{index}.conv.weight"]
+            rows = weight_gradients(layer.maps_in, layer.flow, weight, self._passes.padding(index))
+            parts[f"{name}.conv.weight"] = Held(rows)
+            parts[f"{name}.conv.bias"] = Held(torch.zeros_like(layer.bias_rows))
+            parts[f"{name}.norm.weight"], parts[f"{name}.norm.bias"] = Held(layer.gain_rows), Held(layer.bias_rows)
+        parts["head.weight"] = product(trace.features[:, None], trace.delta[:, None])
+        parts["head.bias"] = Held(trace.delta)
+        return parts
+
+    def _hooked_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
+        layers = {name: module for name, module in self._network.named_modules() if _own_weights(module)}
+        seen: dict[str, tuple[Tensor, Tensor]] = {}
+
+        def keep(name: str):  # type: ignore[no-untyped-def]
+            def hook(module: nn.Module, entered: tuple[Tensor, ...], left: Tensor) -> None:
+                # The first layer's result depends on nothing that wants a gradient; all others follow from it.
+                seen[name] = entered[0].detach(), left if left.requires_grad else left.requires_grad_(True)
+
+            return hook
+
+        hooks = [module.register_forward_hook(keep(name)) for name, module in layers.items()]
+        try:
+            with torch.enable_grad():
+                loss = F.cross_entropy(self._network(x), y, reduction="sum")
+                flows = torch.autograd.grad(loss, [left for _, left in seen.values()])
+        finally:
+            for hook in hooks:
+                hook.remove()
+        parts: dict[str, Part] = {}
+        for (name, (entered, _)), flow in zip(seen.items(), flows, strict=True):
+            parts |= {f"{name}.{key}": part for key, part in layer_parts(layers[name], entered, flow).items()}
+        return parts
+
+
+def layer_parts(layer: nn.Module, entered: Tensor, flow: Tensor) -> dict[str, Part]:
+    """The gradients of one layer's weights, from what entered it and the gradient of what left it."""
+    if isinstance(layer, nn.Conv2d):
+        columns = F.unfold(entered, layer.kernel_size, layer.dilation, layer.padding, layer.stride).mT  # type: ignore[arg-type]
+        weight = product(columns, flow.flatten(2).mT)
+        bias: Part = Held(flow.flatten(2).sum(2))
+    elif isinstance(layer, nn.Linear):
+        wide, left = (tensor.reshape(len(tensor), -1, tensor.shape[-1]) for tensor in (entered, flow))
+        weight, bias = product(wide, left), Held(left.sum(1))
+    elif isinstance(layer, nn.GroupNorm):
+        normal = F.group_norm(entered, layer.num_groups, eps=layer.eps)
+        weight, bias = Held((normal * flow).flatten(2).sum(2)), Held(flow.flatten(2).sum(2))
+    else:
+        assert isinstance(layer, nn.Embedding)
+        wide = flow.reshape(len(flow), -1, flow.shape[-1])
+        places = F.one_hot(entered.reshape(len(entered), -1), layer.num_embeddings).to(flow.dtype)
+        return {"weight": product(wide, places)}
+    return {"weight": weight} if layer.bias is None else {"weight": weight, "bias": bias}
+
+
+def _squares(parts: dict[str, Part]) -> Tensor:
+    """(parts, records)"""
+    return torch.stack([part.squares() for part in parts.values()])
+
+
+def _factors(squares: Tensor, clip: float) -> Tensor:
+    if math.isinf(clip):
+        return torch.ones_like(squares)
+    return (clip * SAFE / (squares.sqrt() + UNDERFLOW)).clamp(max=1.0)
+
+
+def _own_weights(module: nn.Module) -> bool:
+    return next(module.parameters(recurse=False), None) is not None
+
+
+KNOWN_LAYERS = (nn.Conv2d, nn.Linear, nn.GroupNorm, nn.Embedding)
+
+
+def require_no_mixing(network: nn.Module) -> None:
+    """Refuse layers for which a record has no gradient of its own, or for which no exact rule is written here."""
+    for name, module in network.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise BadInput(
+                f"The layer '{name}' is a {type(module).__name__}: it mixes the records of a batch, so that no record has a "
+                "gradient of its own and clipping bounds nothing. Use GroupNorm in its place."
+            )
+        if _own_weights(module) and not isinstance(module, KNOWN_LAYERS):
+            known = ", ".join(kind.__name__ for kind in KNOWN_LAYERS)
+            raise BadInput(
+                f"The layer '{name}' is a {type(module).__name__}, for which there is no rule of per-record gradients here; "
+                f"use {known}."
+            )
+        if isinstance(module, nn.Conv2d) and module.groups != 1:
+            raise BadInput(f"The layer '{name}' has groups={module.groups}; per-record gradients need groups=1.")
+
+
+def _records_at_once(network: nn.Module, shape: tuple[int, ...]) -> int:
+    pixels = math.prod(shape[1:]) if len(shape) == 3 else 1
+    convolutions = [module for module in network.modules() if isinstance(module, nn.Conv2d)]
+    largest_map = convolutions[0].out_channels * pixels if convolutions else 1
+    # Gradients of linear layers are not held.
+    largest_held = max((module.weight.numel() for module in convolutions), default=1)
+    return max(1, NUMBERS_AT_ONCE // max(largest_map, largest_held))

@@ -1,0 +1,149 @@
+"""How records differ from what is already known of them: from a public centre, in numbers or in features of a network.
+
+Most of a record is common to all records, and a clip that pays for the common part has less left for the rest. A map that
+subtracts a public centre first, and is scaled by a public bound, spends the whole clip on news.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from limbeck.errors import BadInput
+from limbeck.nets import FrozenEmbedding, NetSpec
+from limbeck.nets.features.embedding import records_at_once
+from limbeck.nets.training.warp import warp
+from limbeck.vault.maps.base import Map, clip_rows, in_blocks, outer_sums
+from limbeck.vault.maps.blocks import block_size
+
+FORMS = ("vector", "length", "outer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residual(Map):
+    """(x - centre of the record's class) / scale, in coordinates of a public basis if one is given.
+
+    centre  (classes, numbers), or (1, numbers) for all classes
+    basis   (coordinates, numbers) or none
+    form    'vector'; 'length': its norm alone; 'outer': its outer product with itself
+    """
+
+    kind: ClassVar[str] = "residual"
+    chunk: ClassVar[int] = 1024
+    centre: Tensor
+    scale: float
+    basis: Tensor | None = None
+    form: str = "vector"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise BadInput(f"form must be one of {', '.join(FORMS)}, got form={self.form!r}.")
+
+    def _vectors(self, x: Tensor, y: Tensor) -> Tensor:
+        centre = self.centre.to(x.device)
+        flat = x.flatten(1) - (centre if len(centre) == 1 else centre[y])
+        return (flat if self.basis is None else flat @ self.basis.to(x.device).T) / self.scale
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        vectors = self._vectors(x, y)
+        if self.form == "length":
+            lengths: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+            return lengths
+        return vectors if self.form == "vector" else torch.einsum("bi,bj->bij", vectors, vectors).flatten(1)
+
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        return clip_rows(self._vectors(x, y), 1.0) if self.form == "outer" else super().trial(x, y)
+
+    def clipped_sum(
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+    ) -> Tensor:
+        """Outer products without a row for every record. Guarantee: that of `outer_sums`, or of every map."""
+        if self.form != "outer":
+            return super().clipped_sum(x, row, y, count, clip, block)
+        return outer_sums(in_blocks(self._vectors, x, y, math.sqrt(clip), block or self.block), row, count)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"centre": _hash(self.centre), "scale": self.scale, "basis": _hash(self.basis), "form": self.form}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waves:
+    """Cosines of residuals along random directions, minus a public centre, divided by a public scale.
+
+    The mean residual of a class tells where it lies; means of such waves tell how it is spread about that place.
+
+    directions  (numbers, waves); phases (waves,); centre (classes, waves)
+    """
+
+    directions: Tensor
+    phases: Tensor
+    centre: Tensor
+    scale: float
+
+    def heights(self, residuals: Tensor) -> Tensor:
+        """Of norm near 1, however many waves there are."""
+        turned = residuals @ self.directions.to(residuals.device) + self.phases.to(residuals.device)
+        return turned.cos() * math.sqrt(2 / len(self.phases))
+
+    def rows(self, residuals: Tensor, y: Tensor) -> Tensor:
+        return (self.heights(residuals) - self.centre.to(residuals.device)[y]) / self.scale
+
+    def parameters(self) -> dict[str, Any]:
+        tensors = {"directions": self.directions, "phases": self.phases, "centre": self.centre}
+        return {name: _hash(value) for name, value in tensors.items()} | {"scale": self.scale}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureResidual(Map):
+    """(features of the record - centre of its class) / scale, under one affine change of all records.
+
+    weights  of the body of the network, as a method trained it on its set
+    change   the six numbers of an affine map, or none
+    waves    of the residual, or none. A row then holds both, each by the root of one half, so that its usual norm stays 1.
+    """
+
+    kind: ClassVar[str] = "feature_residual"
+    chunk: ClassVar[int] = 512
+    net: NetSpec
+    shape: tuple[int, ...]
+    weights: dict[str, Tensor]
+    centre: Tensor
+    scale: float
+    change: tuple[float, ...] | None = None
+    waves: Waves | None = None
+
+    @functools.cached_property
+    def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
+        return {}
+
+    @property
+    def block(self) -> int:
+        return block_size(records_at_once(self.net, self.shape))
+
+    def embed(self, x: Tensor) -> Tensor:
+        """The features alone: what a method compares its own records by."""
+        if x.device not in self._embeddings:
+            self._embeddings[x.device] = FrozenEmbedding(self.net, self.shape, 0, device=x.device, weights=self.weights)
+        return self._embeddings[x.device](x if self.change is None else warp(x, self.change))
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        residuals = (self.embed(x) - self.centre.to(x.device)[y]) / self.scale
+        if self.waves is None:
+            return residuals
+        return torch.cat([residuals, self.waves.rows(residuals, y)], dim=1) * math.sqrt(0.5)
+
+    def parameters(self) -> dict[str, Any]:
+        hashes = {name: _hash(value) for name, value in self.weights.items()}
+        plain = {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "centre": _hash(self.centre)}
+        waves = {} if self.waves is None else {"waves": self.waves.parameters()}
+        return plain | {"scale": self.scale, "change": self.change, **waves}
+
+
+def _hash(tensor: Tensor | None) -> str | None:
+    return None if tensor is None else hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()

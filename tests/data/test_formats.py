@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from limbeck.data import images, parquet, table
+from limbeck.data.records import Array
+from limbeck.errors import BadInput, OutputFault
+from limbeck.privacy.schema import Schema
+from limbeck.release import formats as writer
+
+
+@pytest.fixture
+def picture_set(colour: Schema) -> tuple[Array, Array]:
+    x = np.random.default_rng(1).uniform(-1, 1, (4, *colour.shape)).astype(np.float32)
+    return x, np.array([0, 1, 1, 0])
+
+
+def test_npz_reads_back(tmp_path: Path, picture_set: tuple[Array, Array]) -> None:
+    x, y = picture_set
+    writer.write_npz(tmp_path / "a.npz", x, y)
+    writer.write_npz(tmp_path / "b.npz", x, y)
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as stored:
+        assert stored.files == ["x", "y"] and stored["x"].dtype == np.float32 and stored["y"].dtype == np.int64
+        np.testing.assert_array_equal(stored["x"], x)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["a.npz", "b.npz"]
+
+
+def test_images_read_back(tmp_path: Path, colour: Schema, picture_set: tuple[Array, Array]) -> None:
+    x, y = picture_set
+    for name in ("a", "b"):
+        writer.write_parquet(tmp_path / f"{name}.parquet", x, y, colour)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    records = parquet.read(tmp_path / "a.parquet", colour)
+    assert records.y.tolist() == y.tolist()
+    np.testing.assert_allclose(records.x / 127.5 - 1, x, atol=1 / 255 + 1e-6)
+    features = json.loads(pq.read_schema(tmp_path / "a.parquet").metadata[b"huggingface"])["info"]["features"]
+    assert features["label"] == {"_type": "ClassLabel", "names": ["cat", "dog"]}
+
+
+def test_tables_read_back(tmp_path: Path, people: Schema) -> None:
+    rows: dict[str, list[Any]] = {"age": [25, 99], "colour": ["red", "blue"], "size": ["L", "S"], "height": [1.25, 2.0]}
+    x = table.encode_rows(rows, people)
+    writer.write_parquet(tmp_path / "a.parquet", x, np.array([1, 0]), people)
+    stored = pq.read_table(tmp_path / "a.parquet").to_pydict()
+    assert stored == {**rows, "buys": ["yes", "no"]}
+    records = parquet.read(tmp_path / "a.parquet", people)
+    np.testing.assert_array_equal(records.x, x)
+    assert records.y.tolist() == [1, 0]
+
+
+def test_plain_vectors(tmp_path: Path) -> None:
+    schema = Schema(name="v", shape=(2,), classes=("a", "b"), records=2, low=0, high=10)
+    writer.write_parquet(tmp_path / "a.parquet", np.array([[-1.0, 1.0]]), np.array([1]), schema)
+    assert pq.read_table(tmp_path / "a.parquet").to_pydict() == {"x0": [0.0], "x1": [10.0], "label": ["b"]}
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_png_of_any_channels(channels: int) -> None:
+    schema = Schema(name="c", shape=(channels, 3, 2), classes=("a", "b"), records=2)
+    values = np.linspace(-1.2, 1.2, channels * 6).reshape(schema.shape)
+    values[0, 0, 0] = np.nan
+    decoded = images.decode(images.encode_png(values), schema, "picture")
+    np.testing.assert_array_equal(decoded.ravel()[[0, -1]], [0, 255])
+
+
+def test_bad_sets(tmp_path: Path, colour: Schema, picture_set: tuple[Array, Array]) -> None:
+    x, y = picture_set
+    with pytest.raises(BadInput, match="4 records and y of 3"):
+        writer.write_npz(tmp_path / "a.npz", x, y[:3])
+    with pytest.raises(BadInput, match="do not fit the schema"):
+        writer.write_parquet(tmp_path / "a.parquet", x[:, :1], y, colour)
+    with pytest.raises(BadInput, match=r"must lie in 0\.\.1"):
+        writer.write_parquet(tmp_path / "a.parquet", x, y + 1, colour)
+    with pytest.raises(BadInput, match="1 to 4 channels"):
+        images.encode_png(np.zeros((5, 2, 2)))
+    assert not list(tmp_path.glob("a.*"))
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OutputFault, match="No space left"):
+        writer.write_atomic(path, b"new")
+    assert path.read_bytes() == b"old" and [file.name for file in tmp_path.glob("*a.npz*")] == ["a.npz"]
+    with pytest.raises(OutputFault):
+        writer.write_atomic(tmp_path / "no" / "folder", b"")
