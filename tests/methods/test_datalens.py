@@ -321,9 +321,9 @@ def test_a_projection_larger_than_a_record_is_refused() -> None:
 def test_a_threshold_keeps_what_many_agree_on() -> None:
     method = method_named("datalens", {"teachers": 10, "beta": 0.5})
     noisy = torch.tensor([[6.0, -7.0, 4.9, 0.0]])
-    assert method._direction(noisy).tolist() == [[1.0, -1.0, 0.0, 0.0]]
+    assert method._direction(noisy, method.chosen(MNIST)).tolist() == [[1.0, -1.0, 0.0, 0.0]]
     free = method_named("datalens", {"teachers": 10, "threshold": False})
-    assert torch.allclose(free._direction(noisy), noisy / 10)
+    assert torch.allclose(free._direction(noisy, free.chosen(MNIST)), noisy / 10)
 
 
 def test_smoothing_keeps_what_is_flat_and_averages_noise() -> None:

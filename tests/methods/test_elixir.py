@@ -1,4 +1,4 @@
-"""Elixir: its first set, its pool of networks, and runs that are broken off."""
+"""Elixir: its initial set, its pool of networks, and runs that are broken off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from limbeck.errors import BadSettings
 from limbeck.methods.elixir.initial_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
 from limbeck.methods.elixir.method import Elixir, snapped
 from limbeck.nets import FrozenEmbedding, NetSpec
-from limbeck.nets.training.descent import Course
+from limbeck.nets.training.descent import TrainingSchedule
 from limbeck.nets.training.pool import Pool
 from limbeck.nets.training.warp import BACKGROUND, draw_change, warp
 from limbeck.privacy.accounting import price
@@ -141,17 +141,17 @@ def test_a_pool_goes_on_where_it_stopped() -> None:
     y, spec = torch.arange(40) % 2, NetSpec(kind="convnet", width=4)
     once, twice = (Pool(spec, (1, 8, 8), 2, 3, torch.device("cpu")) for _ in range(2))
     for pool in (once, twice):
-        for place in range(3):
-            pool.renew(place, seed=place)
-    course = Course(epochs=1, batch=16, decay_at=1.0)
+        for index in range(3):
+            pool.renew(index, seed=index)
+    schedule = TrainingSchedule(epochs=1, batch=16, decay_at=1.0)
     for seed in (5, 6):
-        once.learn(1, x, y, course, seed)
-    twice.learn(1, x, y, course, 5)
+        once.learn(1, x, y, schedule, seed)
+    twice.learn(1, x, y, schedule, 5)
     kept = {name: value.clone() for name, value in twice.state.items()}
     fresh = Pool(spec, (1, 8, 8), 2, 3, torch.device("cpu"))
     for name, value in fresh.state.items():
         value.copy_(kept[name])
-    fresh.learn(1, x, y, course, 6)
+    fresh.learn(1, x, y, schedule, 6)
     assert torch.equal(fresh.weights[1], once.weights[1]) and torch.equal(fresh.velocity[1], once.velocity[1])
     assert not torch.equal(fresh.weights[1], twice.weights[1])
     assert torch.equal(fresh.weights[0], once.weights[0]) and fresh.ages.tolist() == [0, 2, 0]
@@ -193,7 +193,7 @@ def test_colour_images_that_may_be_flipped_are_mirrored() -> None:
         (IMAGES, Elixir(), True), (IMAGES, Elixir(mirror=False), False), (upright, Elixir(), False),
         (grey, Elixir(), False), (grey, Elixir(mirror=True), True),
     ):  # fmt: skip
-        changes = [method.resolved(schema)._change(schema, step) for step in range(20)]
+        changes = [method.resolved(schema).questions(schema).change(step) for step in range(20)]
         assert any(change is not None and change[0] < 0 for change in changes) is mirrored
 
 

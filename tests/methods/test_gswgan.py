@@ -100,7 +100,7 @@ def test_the_set_and_its_generator_are_released(tmp_path: Path, whole: Path, var
     assert release.x.shape == (20, 1, 8, 8) and np.bincount(release.y).tolist() == [2] * 10
     assert release.certificate["drawn"] == {"gradients": 5}
     assert (generator.spec.kind, generator.spec.law, generator.spec.fitted) == ("dcgan", "bernoulli", 0)
-    latents = generator.spec.latents(20, method_named("gswgan", SMALL).generator("set"))
+    latents = generator.spec.latents(20, method_named("gswgan", SMALL).rng("set"))
     again = generator.network(latents, torch.from_numpy(release.y)).numpy()
     assert np.allclose(again, release.x, atol=1e-6)
     course = json.loads((out / "course.json").read_text())
@@ -167,7 +167,7 @@ def test_it_learns_where_the_classes_are() -> None:
         ({"C": 0}, "C must be positive, got C=0"),
         ({"sigma": -1}, "sigma must be positive"),
         ({"K": 5, "block": 6}, "block=6 critics cannot learn at a step, there are K=5"),
-        ({"ema": 1}, "ema lie in [0, 1)"),
+        ({"ema": 1}, "ema must lie in [0, 1)"),
         ({"T_w": -1}, "T_w must be at least 0"),
         ({"T": 3, "snapshots": 4}, "snapshots in 0 ... 3"),
     ],

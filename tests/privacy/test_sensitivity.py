@@ -18,7 +18,7 @@ from limbeck.vault.encoding import encode
 from limbeck.vault.maps import Identity, NetworkGradient, OneHot, RandomFeatures, SecondMoment
 from limbeck.vault.maps.base import Map, clip_rows
 from limbeck.vault.maps.random_fourier import RandomFourier
-from limbeck.vault.maps.residuals import FeatureResidual, Residual, Waves
+from limbeck.vault.maps.residuals import FeatureResidual, Residual, ResidualFourier
 from limbeck.vault.maps.top_gradient import TopGradient
 
 SHAPE, CLASSES, RECORDS = (1, 8, 8), 3, 11
@@ -50,7 +50,7 @@ def feature_residual(kind: str, change: tuple[float, ...] | None = None, waving:
     weights = {name: value.detach() for name, value in body.state_dict().items()}
     features = build(net, SHAPE, CLASSES, seed=4).features
     centre = torch.linspace(-1, 1, CLASSES * features).view(CLASSES, features)
-    waves = Waves(
+    waves = ResidualFourier(
         directions=torch.randn(features, 20, generator=torch.Generator().manual_seed(6)),
         phases=torch.linspace(0, 6, 20),
         centre=torch.linspace(-0.1, 0.1, CLASSES * 20).view(CLASSES, 20),

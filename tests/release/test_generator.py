@@ -77,7 +77,7 @@ def test_it_is_rebuilt_from_the_release_alone(release: Path) -> None:
     from limbeck.methods import method_named
 
     generator, released = load_generator(release), read_release(release)
-    latents = generator.spec.latents(30, method_named("dpmerf", MERF).generator("codes", "set"))
+    latents = generator.spec.latents(30, method_named("dpmerf", MERF).rng("codes", "set"))
     again = generator.network(latents, torch.from_numpy(released.y)).numpy()
     assert np.allclose(again, released.x, atol=1e-6)
 

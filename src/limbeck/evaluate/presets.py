@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from limbeck.errors import BadInput
 from limbeck.nets import FAMILIES
-from limbeck.nets.training.descent import Course
+from limbeck.nets.training.descent import TrainingSchedule
 from limbeck.privacy.schema import Schema
 
 DIGIT_FAMILIES = tuple(family for family in FAMILIES if family != "flip")  # a mirrored digit is another sign
@@ -64,9 +64,9 @@ class Preset:
         return DIGIT_FAMILIES if self.augment is None else self.augment
 
     @property
-    def course(self) -> Course:
+    def course(self) -> TrainingSchedule:
         """How one network is trained."""
-        return Course(
+        return TrainingSchedule(
             epochs=self.epochs,
             batch=self.batch,
             lr=self.lr,

@@ -6,11 +6,11 @@ reach a record, so it cannot make a privacy mistake, only a useless set.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadSettings
+from limbeck.methods.settings import check_settings, setting
 from limbeck.nets import NetSpec
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import ClippedSum, Query
@@ -28,6 +29,7 @@ from limbeck.vault.api import Ask, OneHot
 # cent and costs a twentieth of the budget.
 COUNT_NOISE = 10.0
 MOST_PER_CLASS = 100_000
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,20 @@ class Logbook(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The open settings of a method with a value for each: fields of the same names as the method's, and no `None`.
+
+    `Method.chosen` fills them in. For a method that is resolved they are its settings as they stand, so a run that is read
+    back from a plan chooses nothing.
+    """
+
+
+def given(value: Value | None, usual: Value) -> Value:
+    """What the user chose, else the usual."""
+    return usual if value is None else value
+
+
+@dataclass(frozen=True, kw_only=True)
 class Method:
     """Base of all methods: the fields that every one has."""
 
@@ -95,26 +111,25 @@ class Method:
     private: ClassVar[bool] = True
     makes: ClassVar[str] = "set"  # or "model": then `run` returns a TrainedModel
 
-    per_class: int = 50
-    seed: int = 0
+    per_class: int = setting(50, least=1, most=MOST_PER_CLASS)
+    seed: int = setting(0, least=0, most=2**31 - 1)
 
     def __post_init__(self) -> None:
-        if self.makes == "model":
-            if self.per_class:
-                raise BadSettings(f"Method '{self.name}' trains a model and makes no set; leave per_class out.")
-        elif not 1 <= self.per_class <= MOST_PER_CLASS:
-            raise BadSettings(f"per_class must lie in 1 ... {MOST_PER_CLASS}, got per_class={self.per_class}.")
-        if not 0 <= self.seed < 2**31:
-            raise BadSettings(f"seed must lie in 0 ... 2^31 - 1, got seed={self.seed}.")
+        """Check every setting against its declaration; a method adds what relates settings to each other."""
+        check_settings(self)
 
     @property
     def fixed_noise(self) -> float | None:
         """The noise multiplier, if the user fixed it; None lets epsilon decide."""
         return None
 
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> Chosen:
+        """The settings that may be left open, with the method's own choice for each that was."""
+        return Chosen()
+
     def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
-        """Itself with every setting that depends on the kind of data or the budget filled in; a plan states these."""
-        return self
+        """Itself with every open setting filled in, for this kind of data and this budget; a plan states these."""
+        return dataclasses.replace(self, **dataclasses.asdict(self.chosen(schema, epsilon)))
 
     def check(self, schema: Schema) -> None:
         """Refuse what makes no sense for this data set, in one sentence, before anything is planned."""
@@ -140,21 +155,13 @@ class Method:
         counts = torch.tensor(rows if rows is not None else [self.per_class] * len(schema.classes))
         return torch.arange(len(schema.classes)).repeat_interleave(counts)
 
-    def generator(self, *place: int | str) -> torch.Generator:
-        """A public generator for one place in the algorithm, so that a resumed run draws what it would have drawn."""
-        return torch.Generator().manual_seed(self.seed_at(*place))
+    def rng(self, *point: int | str) -> torch.Generator:
+        """Public random numbers for one point of the algorithm, so that a resumed run draws what it would have drawn."""
+        return torch.Generator().manual_seed(self.seed_at(*point))
 
-    def seed_at(self, *place: int | str) -> int:
-        digest = hashlib.sha256(repr((self.seed, *place)).encode()).digest()
+    def seed_at(self, *point: int | str) -> int:
+        digest = hashlib.sha256(repr((self.seed, *point)).encode()).digest()
         return int.from_bytes(digest[:4], "big") >> 1
-
-
-def check_group(group: int, noise: float | None = None) -> None:
-    """The settings L and sigma, which every method that samples has."""
-    if group < 1:
-        raise BadSettings(f"L must be at least 1, got L={group}.")
-    if noise is not None and not 0 < noise < math.inf:
-        raise BadSettings(f"sigma must be positive, got sigma={noise}.")
 
 
 def group_rates(schema: Schema, group: int) -> tuple[float, ...]:

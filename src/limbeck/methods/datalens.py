@@ -27,29 +27,38 @@ Where we differ, and why:
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.parts.teaching import VOTES, Course, Own, TeacherMethod
+from limbeck.methods.base import Logbook, SyntheticSet, given
+from limbeck.methods.parts.teaching import VOTES, GeneratorTraining, Own, TeacherMethod, TeacherSteps
+from limbeck.methods.settings import setting
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, LevelVote, Question, SignVote, SketchVote
 
 LITTLE_NOISE = 3.0  # epsilon, from which on many small steps are better than few large ones; 1 and 10 were tried
-AGGREGATES = ("topagg", "d2pfed", "fetchsgd")
+VOTE_OF: dict[str, type[Question]] = {"topagg": SignVote, "d2pfed": LevelVote, "fetchsgd": SketchVote}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteSteps(TeacherSteps):
+    """The steps, the coordinates that a teacher votes on, the share that must agree, and how far a step goes."""
+
+    k: int
+    beta: float
+    gamma: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataLens(TeacherMethod):
-    """k, c, beta, gamma: the paper's; k, beta, gamma and T, left out, suit the budget (`resolved`). A coordinate counts if its
+    """k, c, beta, gamma: the paper's; k, beta, gamma and T, left out, suit the budget (`chosen`). A coordinate counts if its
     noisy votes pass beta * teachers; between sigma / (2 teachers) and sigma / teachers is right without `smooth`, a third of
     that with it. smooth: std, in pixels, of the Gaussian that votes on pictures are smoothed with; 0 for none, and tables have
     none. aggregate: topagg, d2pfed (with levels, reach) or fetchsgd (with rows, columns of the sketch). top_k, stochastic,
@@ -61,49 +70,26 @@ class DataLens(TeacherMethod):
     paper: ClassVar[str] = "Wang et al., DataLens, Algorithms 1 to 3"
     needs: ClassVar[str] = "images or tables; minutes on two cores, hours with the paper's teachers"
 
-    aggregate: str = "topagg"
-    k: int | None = None
-    c: float = 1e-5
-    beta: float | None = None
-    gamma: float | None = None
-    smooth: float = 0.8
-    top_k: bool = True
-    stochastic: bool = True
-    threshold: bool = True
-    levels: int = 16
-    reach: float = 3.0
-    rows: int = 5
-    columns: int = 200
+    aggregate: str = setting("topagg", choices=tuple(VOTE_OF))
+    k: int | None = setting(None, least=1)
+    c: float = setting(1e-5, above=0)
+    beta: float | None = setting(None, least=0)
+    gamma: float | None = setting(None, above=0)
+    smooth: float = setting(0.8, least=0)
+    top_k: bool = setting(True)
+    stochastic: bool = setting(True)
+    threshold: bool = setting(True)
+    levels: int = setting(16, least=2)
+    reach: float = setting(3.0, above=0)
+    rows: int = setting(5, least=1)
+    columns: int = setting(200, least=1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.aggregate not in AGGREGATES:
-            raise BadSettings(f"aggregate must be one of {', '.join(AGGREGATES)}, got aggregate={self.aggregate}.")
-        for name in ("k", "rows", "columns"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadSettings(f"{name} must be at least 1, got {name}={value}.")
-        for name in ("c", "gamma", "reach"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={value}.")
-        for name in ("beta", "smooth"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < math.inf:
-                raise BadSettings(f"{name} must be at least 0, got {name}={value}.")
-        if self.levels < 2:
-            raise BadSettings(f"levels must be at least 2, got levels={self.levels}.")
-
-    def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> VoteSteps:
         little_noise = self.aggregate == "topagg" and epsilon is not None and epsilon >= LITTLE_NOISE
         steps, k = (60, schema.numbers) if little_noise else (20, min(300, schema.numbers))
         beta, gamma = (0.05, 0.1) if little_noise else (0.15, 0.3)
-        return dataclasses.replace(
-            self,
-            T=steps if self.T is None else self.T,
-            k=k if self.k is None else self.k,
-            beta=beta if self.beta is None else self.beta,
-            gamma=gamma if self.gamma is None else self.gamma,
+        return VoteSteps(
+            T=given(self.T, steps), k=given(self.k, k), beta=given(self.beta, beta), gamma=given(self.gamma, gamma)
         )
 
     def check(self, schema: Schema) -> None:
@@ -126,44 +112,40 @@ class DataLens(TeacherMethod):
 
     def _votes_on(self, schema: Schema) -> int:
         """On how many coordinates of an image a teacher votes."""
-        assert self.k is not None
-        return min(self.k, schema.numbers) if self.top_k else schema.numbers
+        return min(self.chosen(schema).k, schema.numbers) if self.top_k else schema.numbers
 
     def vote(self) -> type[Question]:
-        return {"topagg": SignVote, "d2pfed": LevelVote, "fetchsgd": SketchVote}[self.aggregate]
+        return VOTE_OF[self.aggregate]
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        assert self.gamma is not None
-        course = self.course(schema, device)
-        for step in logbook.steps(self.steps, course.state, VOTES):
+        chosen, training = self.chosen(schema), self.training(schema, device)
+        for step in logbook.steps(chosen.T, training.state, VOTES):
             latents, labels = self.latents(step, "votes", self.batch), self.spread_labels(schema, step, self.batch)
-            made = course.made(latents, labels)
-            question, undo = self._question(schema, course, step, made, labels)
+            made = training.made(latents, labels)
+            question, undo = self._question(schema, training, step, made, labels)
             answer = ask(VOTES, step, question).tensor()
             noisy = undo(answer.view(self.batch, -1))
             if self.smooth and schema.is_image:
                 noisy = smoothed(noisy.view(made.shape), self.smooth).flatten(1)
-            target = made + self.gamma * self._direction(noisy).view(made.shape)
-            course.fit(latents, labels, target, self.fit)
-            course.note(step, answer)
-        return course.result()
+            target = made + chosen.gamma * self._direction(noisy, chosen).view(made.shape)
+            training.fit(latents, labels, target, self.fit)
+            training.note(step, answer)
+        return training.result()
 
-    def _direction(self, noisy: Tensor) -> Tensor:
+    def _direction(self, noisy: Tensor, chosen: VoteSteps) -> Tensor:
         """Algorithm 3, phase III: where enough votes agree, and which way. Without a threshold the votes as they are."""
         if self.aggregate == "fetchsgd":
-            assert self.k is not None
-            kept = noisy.abs() >= noisy.abs().topk(min(self.k, noisy.shape[1]), dim=1).values[:, -1:]
+            kept = noisy.abs() >= noisy.abs().topk(min(chosen.k, noisy.shape[1]), dim=1).values[:, -1:]
             noisy = noisy * kept
         if not self.threshold:
             return noisy / self.teachers
-        assert self.beta is not None
-        return torch.sign(noisy) * (noisy.abs() >= self.beta * self.teachers)
+        return torch.sign(noisy) * (noisy.abs() >= chosen.beta * self.teachers)
 
     def _question(
-        self, schema: Schema, course: Course, step: int, x: Tensor, y: Tensor
+        self, schema: Schema, training: GeneratorTraining, step: int, x: Tensor, y: Tensor
     ) -> tuple[Question, Callable[[Tensor], Tensor]]:
         """The question, and what takes its answer back to the coordinates of an image."""
-        about = (schema, course, step, x, y)
+        about = (schema, training, step, x, y)
         if self.aggregate == "d2pfed":
             grid: Own = {"c": self.c, "levels": self.levels, "reach": self.reach}
             level = self.question(LevelVote, *about, grid | {"rotation_seed": self.seed_at("rotation", step)})

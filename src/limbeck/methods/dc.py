@@ -17,9 +17,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from limbeck.methods.base import Logbook, SyntheticSet, check_group, group_rates
+from limbeck.methods.base import Logbook, SyntheticSet, group_rates
 from limbeck.methods.parts.gradients import GradientMatching, Walk, distance
 from limbeck.methods.parts.optimisers import Momentum
+from limbeck.methods.settings import setting
 from limbeck.nets import Augmentation
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
@@ -37,12 +38,8 @@ class DC(GradientMatching):
     private: ClassVar[bool] = False
     augmented: ClassVar[bool] = False
 
-    K: int = 1
-    L: int = 256
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_group(self.L)
+    K: int = setting(1, least=1)
+    L: int = setting(256, least=1)
 
     @property
     def fixed_noise(self) -> float | None:
@@ -56,14 +53,14 @@ class DC(GradientMatching):
                 clip=math.inf,
                 noise_multiplier=0.0,
                 rate=group_rates(schema, self.L),
-                count=self.resolved(schema).answers,
+                count=self.answers(schema),
             ),
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         labels = self.labels(schema).to(device)
         walk = self.walk(schema, labels, logbook, device)
-        descent = Momentum(self.first_images(schema, labels), self.eta, self.momentum)
+        descent = Momentum(self.initial_images(schema, labels), self.eta, self.momentum)
         for i in walk.steps(descent.state, "gradients", descent.images):
             mapping = self.real_gradient(schema, walk, i)
             sums = ask("gradients", i, mapping).tensor(device)

@@ -16,8 +16,9 @@ from typing import ClassVar
 
 import torch
 
-from limbeck.methods.base import Logbook, SyntheticSet, check_group, group_rates
+from limbeck.methods.base import Logbook, SyntheticSet, group_rates
 from limbeck.methods.parts.matching import FeatureMatching, class_means
+from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask
@@ -35,11 +36,7 @@ class DM(FeatureMatching):
 
     image_iterations: ClassVar[int] = 20_000
 
-    L: int = 256
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_group(self.L)
+    L: int = setting(256, least=1)
 
     @property
     def fixed_noise(self) -> float | None:
@@ -53,7 +50,7 @@ class DM(FeatureMatching):
                 clip=math.inf,
                 noise_multiplier=0.0,
                 rate=group_rates(schema, self.L),
-                count=self.iterations(schema),
+                count=self.chosen(schema).I,
             ),
         )
 

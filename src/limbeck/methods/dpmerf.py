@@ -18,25 +18,23 @@ Where we differ, and why:
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from limbeck.errors import BadSettings
 from limbeck.methods.base import (
     Logbook,
     Method,
     SyntheticSet,
     TrainedGenerator,
-    check_group,
     class_sizes,
     count_queries,
 )
 from limbeck.methods.parts.matching import class_means, shared_out
 from limbeck.methods.parts.optimisers import Adam
+from limbeck.methods.settings import setting
 from limbeck.nets.features.fourier import FourierSpec
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.privacy.queries import ClippedSum, Query
@@ -57,27 +55,13 @@ class DPMERF(Method):
     paper: ClassVar[str] = "Harder, Adamczewski and Park, DP-MERF, Algorithm 1"
     needs: ClassVar[str] = "minutes on two cores; images or tables; any number per class at the same price"
 
-    features: int = 4000
-    bandwidth: float = 0.73
-    sigma: float | None = None
-    T: int = 1000
-    batch: int = 40
-    eta: float = 0.01
-    code: int = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_group(1, self.sigma)
-        for name in ("T", "code"):
-            if getattr(self, name) < 1:
-                raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
-        if self.batch < 2:
-            raise BadSettings(f"batch must be at least 2 records per class, got batch={self.batch}.")
-        for name in ("eta", "bandwidth"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
-        if self.features < 2 or self.features % 2:
-            raise BadSettings(f"features must be even and at least 2, got features={self.features}.")
+    features: int = setting(4000, least=2, multiple_of=2)
+    bandwidth: float = setting(0.73, above=0)
+    sigma: float | None = setting(None, above=0)
+    T: int = setting(1000, least=1)
+    batch: int = setting(40, least=2, note="records of each class")
+    eta: float = setting(0.01, above=0)
+    code: int = setting(5, least=1)
 
     @property
     def fixed_noise(self) -> float | None:
@@ -114,8 +98,8 @@ class DPMERF(Method):
     def _generator(self, schema: Schema) -> nn.Module:
         return build_generator(self._spec(), schema.shape, len(schema.classes), self.seed_at("generator"))
 
-    def _codes(self, count: int, *place: int | str) -> Tensor:
-        return self._spec().latents(count, self.generator("codes", *place))
+    def _codes(self, count: int, *point: int | str) -> Tensor:
+        return self._spec().latents(count, self.rng("codes", *point))
 
     @torch.no_grad()
     def _sampled(self, generator: nn.Module, schema: Schema, sizes: Tensor, device: torch.device) -> SyntheticSet:

@@ -14,22 +14,27 @@ Where we differ, and why:
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, Method, TrainedModel, check_group, unflattened
+from limbeck.methods.base import Chosen, Logbook, Method, TrainedModel, given, unflattened
+from limbeck.methods.settings import setting
 from limbeck.nets import NetSpec, build
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Map, NetworkGradient, TopGradient
 
 RANDOM = "random"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptShare(Chosen):
+    k: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,39 +61,23 @@ class DPSGD(Method):
     needs: ClassVar[str] = "two minutes on two cores for 28x28 images; images or tables; releases a model, not a set"
     makes: ClassVar[str] = "model"
 
-    per_class: int = 0
-    T: int = 300
-    B: int = 1024
-    C: float = 0.1
-    sigma: float | None = None
-    eta: float = 8.0
-    momentum: float = 0.9
-    average: float = 0.95
-    net: str = "auto"
-    width: int = 0
-    depth: int = 0
-    topagg: str = "none"
-    k: float | None = None
-    start: str = RANDOM
+    per_class: int = setting(0, least=0, most=0, note="because this method trains a model and makes no set")
+    T: int = setting(300, least=1)
+    B: int = setting(1024, least=1)
+    C: float = setting(0.1, above=0)
+    sigma: float | None = setting(None, above=0)
+    eta: float = setting(8.0, above=0)
+    momentum: float = setting(0.9, least=0, below=1)
+    average: float = setting(0.95, least=0, below=1)
+    net: str = setting("auto")
+    width: int = setting(0, least=0, note="where 0 is the usual width")
+    depth: int = setting(0, least=0, note="where 0 is the usual depth")
+    topagg: str = setting("none", choices=("none", "norm", "dimension"))
+    k: float | None = setting(None, above=0, most=1)
+    start: str = setting(RANDOM)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_group(1, self.sigma)
-        for name in ("T", "B"):
-            if getattr(self, name) < 1:
-                raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
-        for name in ("C", "eta"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
-        for name in ("momentum", "average"):
-            if not 0 <= getattr(self, name) < 1:
-                raise BadSettings(f"{name} must lie in [0, 1), got {name}={getattr(self, name)}.")
-        if min(self.width, self.depth) < 0:
-            raise BadSettings(f"width and depth must be 0 (the usual) or positive, got {self.width} and {self.depth}.")
-        if self.topagg not in ("none", "norm", "dimension"):
-            raise BadSettings(f"topagg must be 'none', 'norm' or 'dimension', got topagg={self.topagg!r}.")
-        if self.k is not None and not 0 < self.k <= 1:
-            raise BadSettings(f"k must lie in (0, 1], got k={self.k}.")
         if self.topagg == "none" and self.k not in (None, 1.0):
             raise BadSettings(f"k={self.k} keeps a share of the gradient only with topagg=norm or topagg=dimension.")
 
@@ -96,8 +85,13 @@ class DPSGD(Method):
     def fixed_noise(self) -> float | None:
         return self.sigma
 
-    def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
-        return self if self.k is not None else dataclasses.replace(self, k=1.0 if self.topagg == "none" else 0.8)
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> KeptShare:
+        return KeptShare(k=self.share)
+
+    @property
+    def share(self) -> float:
+        """k, or the usual one."""
+        return given(self.k, 1.0 if self.topagg == "none" else 0.8)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -118,7 +112,7 @@ class DPSGD(Method):
             ClippedSum(
                 label="gradients",
                 map="network_gradient" if self.topagg == "none" else "top_gradient",
-                clip=self.resolved(schema).sensitivity,
+                clip=self.sensitivity,
                 noise_multiplier=noise_multiplier,
                 rate=(self.rate(schema),),
                 by_class=False,
@@ -129,7 +123,7 @@ class DPSGD(Method):
     @property
     def sensitivity(self) -> float:
         """What one record adds to a sum, at most: C, and sqrt(k) C where a share k of its squared norm is kept."""
-        return self.C * math.sqrt(self.k) if self.topagg == "norm" and self.k is not None else self.C
+        return self.C * math.sqrt(self.share) if self.topagg == "norm" else self.C
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> TrainedModel:
         if self.start != RANDOM:
@@ -170,5 +164,4 @@ class DPSGD(Method):
         )
         if self.topagg == "none":
             return gradient
-        assert self.k is not None
-        return TopGradient(gradient=gradient, clip=self.C, share=self.k, keep=self.topagg)
+        return TopGradient(gradient=gradient, clip=self.C, share=self.share, keep=self.topagg)

@@ -23,7 +23,8 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
-from limbeck.methods.parts.teaching import VOTES, Own, TeacherMethod
+from limbeck.methods.parts.teaching import VOTES, Own, TeacherMethod, TeacherSteps
+from limbeck.methods.settings import setting
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, BinVote, Question
 
@@ -38,25 +39,18 @@ class GPATE(TeacherMethod):
     paper: ClassVar[str] = "Long et al., G-PATE, Algorithms 1 and 2"
     needs: ClassVar[str] = "images or tables; as DataLens"
 
-    teachers: int = 2000
-    T: int = 60
-    teacher_steps: int = 2
-    fit: int = 10
-    kept: int = 10
-    bins: int = 10
-    c: float = 1e-3
-    confident: float = 0.1
-    gamma: float = 0.5
+    teachers: int = setting(2000, least=1)
+    T: int = setting(60, least=1)
+    teacher_steps: int = setting(2, least=1)
+    fit: int = setting(10, least=1)
+    kept: int = setting(10, least=1)
+    bins: int = setting(10, least=2)
+    c: float = setting(1e-3, above=0)
+    confident: float = setting(0.1, least=0, most=1)
+    gamma: float = setting(0.5, above=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.kept < 1 or self.bins < 2:
-            raise BadSettings(f"kept must be at least 1 and bins at least 2, got kept={self.kept}, bins={self.bins}.")
-        for name in ("c", "gamma"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
-        if not 0 <= self.confident <= 1:
-            raise BadSettings(f"confident must lie in 0 ... 1, got confident={self.confident}.")
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> TeacherSteps:
+        return TeacherSteps(T=self.T)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -72,22 +66,22 @@ class GPATE(TeacherMethod):
         return BinVote
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        course = self.course(schema, device)
-        for step in logbook.steps(self.steps, course.state, VOTES):
+        training = self.training(schema, device)
+        for step in logbook.steps(self.T, training.state, VOTES):
             latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
-            made = course.made(latents, labels)
+            made = training.made(latents, labels)
             own: Own = {"kept": self.kept, "bins": self.bins, "c": self.c}
             own["projection_seed"] = self.seed_at("projection", step)
-            question = self.question(BinVote, schema, course, step, made, labels, own)
+            question = self.question(BinVote, schema, training, step, made, labels, own)
             answer = ask(VOTES, step, question).tensor()
             winners = self._winners(answer.view(self.batch, self.kept, self.bins))
             target = made + self.gamma * question.projection().back(winners).view(made.shape)
-            course.fit(latents, labels, target, self.fit)
-            course.note(step, answer)
-        return course.result()
+            training.fit(latents, labels, target, self.fit)
+            training.note(step, answer)
+        return training.result()
 
     def _winners(self, votes: Tensor) -> Tensor:
         """The middle of the winning bin, in [-1, 1]; 0 where too few agree."""
-        most, place = votes.max(dim=2)
-        middle = (place.float() + 0.5) / self.bins * 2 - 1
+        most, winner = votes.max(dim=2)
+        middle = (winner.float() + 0.5) / self.bins * 2 - 1
         return middle * (most >= self.confident * self.teachers)

@@ -11,7 +11,7 @@ Where we differ, and why:
 - The paper trains the critic that it has drawn. Who has learned would then tell who answered, and later steps would not
   be draws of their own. Here a block of critics learns at every step, in turn, by a public clock.
 - Records lie in [-1, 1], not in [0, 1].
-- A young average of the generator's weights forgets faster, or it would hold on to the start.
+- The EMA of the generator's weights decays faster in the first steps, or it would hold on to the start.
 - The generator is the paper's DCGAN, not its ResNet.
 - A class of fakes weighs for a critic what it weighs among its own records, or it would learn which labels it lacks.
 - The defaults are for two cores, not the paper's: critics of a template for each class and 24 hidden units learn in a few
@@ -21,7 +21,6 @@ Where we differ, and why:
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,7 +29,8 @@ from torch import Tensor, nn
 
 from limbeck.errors import BadInput, BadSettings
 from limbeck.methods.base import Logbook, Method, SyntheticSet
-from limbeck.methods.parts.teaching import Course
+from limbeck.methods.parts.teaching import GeneratorTraining
+from limbeck.methods.settings import setting
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import Query, TeacherGradient
 from limbeck.privacy.schema import Schema
@@ -61,48 +61,33 @@ class GSWGAN(Method):
     paper: ClassVar[str] = "Chen, Orekondy and Fritz, GS-WGAN, Algorithm 1"
     needs: ClassVar[str] = "images; minutes on two cores, days at the paper's size"
 
-    variant: str = "A"
-    K: int = 500
-    T: int = 500
-    B: int = 300
-    C: float = 1.0
-    sigma: float | None = None
-    block: int | None = None
-    n_dis: int = 2
-    M: int = 15
-    T_w: int = 0
-    penalty: float = 10.0
-    eta_G: float = 7e-4
-    eta_D: float = 5e-3
-    ema: float = 0.97
-    latent: int = 6
-    width: int = 16
-    critic_width: int = 0
-    critic_hidden: int = 24
-    snapshots: int = 10
+    variant: str = setting("A", choices=("A", "B"), note="a critic for every image or a clip on the whole batch")
+    K: int = setting(500, least=1)
+    T: int = setting(500, least=1)
+    B: int = setting(300, least=1)
+    C: float = setting(1.0, above=0)
+    sigma: float | None = setting(None, above=0)
+    block: int | None = setting(None, least=1)
+    n_dis: int = setting(2, least=1)
+    M: int = setting(15, least=1)
+    T_w: int = setting(0, least=0)
+    penalty: float = setting(10.0, above=0)
+    eta_G: float = setting(7e-4, above=0)
+    eta_D: float = setting(5e-3, above=0)
+    ema: float = setting(0.97, least=0, below=1)
+    latent: int = setting(6, least=1)
+    width: int = setting(16, least=1)
+    critic_width: int = setting(0, least=0)
+    critic_hidden: int = setting(24, least=0)
+    snapshots: int = setting(10, least=0, most=1000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant not in ("A", "B"):
-            raise BadSettings(
-                f"variant must be A (a critic for every image) or B (clip the whole batch), got variant={self.variant}."
-            )
-        for name in ("K", "T", "B", "block", "n_dis", "M", "latent", "width"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
-        for name in ("C", "penalty", "eta_G", "eta_D", "sigma"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={value}.")
         if self.block is not None and self.block > self.K:
             raise BadSettings(f"block={self.block} critics cannot learn at a step, there are K={self.K}.")
-        for name in ("critic_width", "critic_hidden"):
-            if getattr(self, name) < 0:
-                raise BadSettings(f"{name} must be at least 0, got {name}={getattr(self, name)}.")
-        if self.T_w < 0 or not 0 <= self.ema < 1 or not 0 <= self.snapshots <= min(self.T, 1000):
+        if self.snapshots > self.T:
             raise BadSettings(
-                f"T_w must be at least 0, ema lie in [0, 1), and snapshots in 0 ... {min(self.T, 1000)}, "
-                f"got T_w={self.T_w}, ema={self.ema}, snapshots={self.snapshots}."
+                f"With T={self.T} steps choose snapshots in 0 ... {self.T}, got snapshots={self.snapshots}."
             )
 
     @property
@@ -133,28 +118,28 @@ class GSWGAN(Method):
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        course = AveragedCourse(self, schema, device)
+        training = AveragedTraining(self, schema, device)
         critic, ensemble = self._critic(schema), self._ensemble()
-        for step in logbook.steps(self.T, course.state, "gradients"):
+        for step in logbook.steps(self.T, training.state, "gradients"):
             z, y = self.drawn(schema, self.B, "images", step)
-            images = course.drawn(z, y)
+            images = training.drawn(z, y)
             fake_z, fake_y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
-            fakes = course.made(fake_z, fake_y)
+            fakes = training.made(fake_z, fake_y)
             question = CriticGradient(
                 teacher=critic, ensemble=ensemble, fakes=fakes, fake_labels=fake_y, x=images.detach().cpu(), y=y
             )
             uphill = ask("gradients", step, question).tensor(device).view(images.shape)
-            course.follow(images, -uphill / self.B)
-            course.note(step, uphill)
-        return course.result()
+            training.follow(images, -uphill / self.B)
+            training.note(step, uphill)
+        return training.result()
 
     def spec(self) -> GeneratorSpec:
         return GeneratorSpec(kind="dcgan", latent=self.latent, law="bernoulli", width=self.width)
 
-    def drawn(self, schema: Schema, count: int, *place: int | str) -> tuple[Tensor, Tensor]:
-        """Latents and labels for one place in the algorithm."""
-        generator = self.generator(*place)
-        return self.spec().latents(count, generator), torch.randint(len(schema.classes), (count,), generator=generator)
+    def drawn(self, schema: Schema, count: int, *point: int | str) -> tuple[Tensor, Tensor]:
+        """Latents and labels for one point of the algorithm."""
+        rng = self.rng(*point)
+        return self.spec().latents(count, rng), torch.randint(len(schema.classes), (count,), generator=rng)
 
     def _ensemble(self) -> EnsembleSpec:
         return EnsembleSpec(
@@ -179,8 +164,8 @@ class GSWGAN(Method):
         )
 
 
-class AveragedCourse(Course):
-    """A generator on its way with the running average of its weights, which is what is released."""
+class AveragedTraining(GeneratorTraining):
+    """A generator in training, with the EMA of its weights, which is what is released."""
 
     def __init__(self, method: GSWGAN, schema: Schema, device: torch.device) -> None:
         super().__init__(
@@ -193,19 +178,19 @@ class AveragedCourse(Course):
             eta=method.eta_G,
             betas=BETAS,
         )
-        self._ema, self._average = method.ema, self._built(method, schema)
+        self._decay, self._ema = method.ema, self._built(method, schema)
 
     @property
     def released(self) -> nn.Module:
-        return self._average
+        return self._ema
 
     @property
     def state(self) -> dict[str, Tensor]:
-        return super().state | {f"average.{name}": value.detach() for name, value in self._average.named_parameters()}
+        return super().state | {f"average.{name}": value.detach() for name, value in self._ema.named_parameters()}
 
     @torch.no_grad()
     def note(self, step: int, answer: Tensor) -> None:
-        share = 1 - min(self._ema, (1 + step) / (10 + step))
-        for value, average in zip(self.generator.parameters(), self._average.parameters(), strict=True):
+        share = 1 - min(self._decay, (1 + step) / (10 + step))
+        for value, average in zip(self.generator.parameters(), self._ema.parameters(), strict=True):
             average.lerp_(value, share)
         super().note(step, answer)

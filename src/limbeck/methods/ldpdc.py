@@ -21,17 +21,16 @@ from typing import ClassVar
 
 import torch
 
-from limbeck.errors import BadSettings
 from limbeck.methods.base import (
     Logbook,
     Method,
     SyntheticSet,
-    check_group,
     class_sizes,
     count_queries,
     expected_groups,
     group_rates,
 )
+from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Identity
@@ -46,18 +45,10 @@ class LDPDC(Method):
     paper: ClassVar[str] = "Zheng and Li, Differentially Private Dataset Condensation, Algorithm 1"
     needs: ClassVar[str] = "seconds on a CPU; images or tables"
 
-    L: int = 15
-    sigma: float | None = None
-    clip: float = 0.4
-    pixels: str = "unit"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_group(self.L, self.sigma)
-        if not 0 < self.clip <= 1:
-            raise BadSettings(f"clip must lie in (0, 1], in units of sqrt(d), got clip={self.clip}.")
-        if self.pixels not in ("unit", "signed"):
-            raise BadSettings(f"pixels must be 'unit' or 'signed', got pixels={self.pixels!r}.")
+    L: int = setting(15, least=1)
+    sigma: float | None = setting(None, above=0)
+    clip: float = setting(0.4, above=0, most=1, note="in units of sqrt(d)")
+    pixels: str = setting("unit", choices=("unit", "signed"))
 
     @property
     def fixed_noise(self) -> float | None:

@@ -14,23 +14,21 @@ Where we differ, and why:
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 
-from limbeck.errors import BadSettings
 from limbeck.methods.base import (
     Logbook,
     SyntheticSet,
-    check_group,
     class_sizes,
     count_queries,
     expected_groups,
     group_rates,
 )
 from limbeck.methods.parts.matching import FeatureMatching, class_means, clipped_rows
+from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask
@@ -45,15 +43,9 @@ class NDPDC(FeatureMatching):
     paper: ClassVar[str] = "Zheng and Li, Differentially Private Dataset Condensation, Algorithm 2"
     needs: ClassVar[str] = "20 minutes on two cores for 28x28 images at I=2000; half a minute for tables"
 
-    L: int = 50
-    sigma: float | None = None
-    G: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_group(self.L, self.sigma)
-        if not 0 < self.G < math.inf:
-            raise BadSettings(f"G must be positive, got G={self.G}.")
+    L: int = setting(50, least=1)
+    sigma: float | None = setting(None, above=0)
+    G: float = setting(1.0, above=0)
 
     @property
     def fixed_noise(self) -> float | None:
@@ -66,7 +58,7 @@ class NDPDC(FeatureMatching):
             clip=self.G,
             noise_multiplier=noise_multiplier,
             rate=group_rates(schema, self.L),
-            count=self.iterations(schema),
+            count=self.chosen(schema).I,
         )
         return (features, *count_queries(schema, noise_multiplier))
 

@@ -21,10 +21,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
 from limbeck.methods.parts.optimisers import Adam
-from limbeck.methods.parts.teaching import VOTES, Course, TeacherMethod
+from limbeck.methods.parts.teaching import VOTES, GeneratorTraining, TeacherMethod, TeacherSteps
+from limbeck.methods.settings import setting
 from limbeck.nets.architectures.discriminator import StackedDiscriminator
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, BeliefVote, Question
@@ -42,21 +42,17 @@ class PATEGAN(TeacherMethod):
     paper: ClassVar[str] = "Jordon, Yoon and van der Schaar, PATE-GAN, Algorithm 1"
     needs: ClassVar[str] = "images or tables; as DataLens"
 
-    teachers: int = 2000
-    T: int = 60
-    batch: int = 64
-    teacher_steps: int = 2
-    latent: int = 30
-    fit: int = 5
-    student_steps: int = 5
-    student_eta: float = 3e-3
+    teachers: int = setting(2000, least=1)
+    T: int = setting(60, least=1)
+    batch: int = setting(64, least=1)
+    teacher_steps: int = setting(2, least=1)
+    latent: int = setting(30, least=1)
+    fit: int = setting(5, least=1)
+    student_steps: int = setting(5, least=1)
+    student_eta: float = setting(3e-3, above=0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.student_steps < 1:
-            raise BadSettings(f"student_steps must be at least 1, got student_steps={self.student_steps}.")
-        if not 0 < self.student_eta < math.inf:
-            raise BadSettings(f"student_eta must be positive, got student_eta={self.student_eta}.")
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> TeacherSteps:
+        return TeacherSteps(T=self.T)
 
     def clip(self, schema: Schema) -> float:
         return math.sqrt(self.batch)
@@ -65,31 +61,31 @@ class PATEGAN(TeacherMethod):
         return BeliefVote
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        course, student = self.course(schema, device), self._student(schema, device)
-        state = course.state | {f"student.{name}": value for name, value in student.adam.state.items()}
-        for step in logbook.steps(self.steps, state, VOTES):
+        training, student = self.training(schema, device), self._student(schema, device)
+        state = training.state | {f"student.{name}": value for name, value in student.adam.state.items()}
+        for step in logbook.steps(self.T, state, VOTES):
             latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
-            made = course.made(latents, labels)
-            question = self.question(BeliefVote, schema, course, step, made, labels, {"threshold": HALF})
+            made = training.made(latents, labels)
+            question = self.question(BeliefVote, schema, training, step, made, labels, {"threshold": HALF})
             answer = ask(VOTES, step, question).tensor(device)
             believed = self._believed(answer, labels.to(device))
             for _ in range(self.student_steps):
                 student.learn(made.to(device), labels.to(device), believed)
             for turn in range(self.fit):
-                self._follow(course, student, schema, step * self.fit + turn)
-            course.note(step, answer)
-        return course.result()
+                self._follow(training, student, schema, step * self.fit + turn)
+            training.note(step, answer)
+        return training.result()
 
     def _believed(self, votes: Tensor, labels: Tensor) -> Tensor:
         """1 for the records that get more noisy votes than the usual one of their class in this step, 0 for the others."""
         usual = torch.stack([votes[labels == label].median() for label in labels])
         return (votes > usual).float()
 
-    def _follow(self, course: Course, student: Student, schema: Schema, step: int) -> None:
+    def _follow(self, training: GeneratorTraining, student: Student, schema: Schema, step: int) -> None:
         """One step of the generator towards what the student takes for real."""
         latents, labels = self.latents(step, "follow", self.batch), self.spread_labels(schema, step, self.batch)
-        logits = student.logits(course.drawn(latents, labels), labels.to(course.device))
-        course.descend(F.softplus(-logits).mean())
+        logits = student.logits(training.drawn(latents, labels), labels.to(training.device))
+        training.descend(F.softplus(-logits).mean())
 
     def _student(self, schema: Schema, device: torch.device) -> Student:
         net = StackedDiscriminator(

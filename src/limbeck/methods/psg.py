@@ -13,17 +13,16 @@ Where we differ, and why:
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 import torch
 
-from limbeck.errors import BadSettings
 from limbeck.methods.base import Logbook, SyntheticSet
 from limbeck.methods.parts.gradients import GradientMatching, Walk, distance
 from limbeck.methods.parts.optimisers import Momentum
+from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, NetworkGradient
@@ -45,21 +44,10 @@ class PSG(GradientMatching):
 
     runs_at: ClassVar[tuple[int, int]] = (1000, 200)
 
-    B: int = 256
-    C: float = 0.1
-    sigma: float | None = None
-    clipping: str = "joint"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.B < 1:
-            raise BadSettings(f"B must be at least 1, got B={self.B}.")
-        if not 0 < self.C < math.inf:
-            raise BadSettings(f"C must be positive, got C={self.C}.")
-        if self.sigma is not None and not 0 < self.sigma < math.inf:
-            raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
-        if self.clipping not in ("joint", "per_layer"):
-            raise BadSettings(f"clipping must be 'joint' or 'per_layer', got clipping={self.clipping!r}.")
+    B: int = setting(256, least=1)
+    C: float = setting(0.1, above=0)
+    sigma: float | None = setting(None, above=0)
+    clipping: str = setting("joint", choices=("joint", "per_layer"))
 
     @property
     def fixed_noise(self) -> float | None:
@@ -74,14 +62,14 @@ class PSG(GradientMatching):
                 noise_multiplier=noise_multiplier,
                 rate=(min(1.0, self.B / schema.records),),
                 by_class=False,
-                count=self.resolved(schema).answers,
+                count=self.answers(schema),
             ),
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         labels = self.labels(schema).to(device)
         walk = self.walk(schema, labels, logbook, device)
-        descent = Momentum(self.first_images(schema, labels), self.eta, self.momentum)
+        descent = Momentum(self.initial_images(schema, labels), self.eta, self.momentum)
         for i in walk.steps(descent.state, "gradients", descent.images):
             noisy = walk.by_name(ask("gradients", i, self.real_gradient(schema, walk)).tensor(device))
             _, slope = walk.gradients.pull_back(walk.weights, descent.images, labels, partial(distance, other=noisy))

@@ -21,6 +21,7 @@ from limbeck.methods.base import Logbook, SyntheticSet, TrainedGenerator
 from limbeck.methods.parts.gradients import distance
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.psg import PSG
+from limbeck.methods.settings import setting
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask
@@ -34,17 +35,9 @@ class PSGPrior(PSG):
     title: ClassVar[str] = "Private set generation with a generator prior"
     paper: ClassVar[str] = "Chen, Kerkouche and Fritz, Private Set Generation, supplement, Algorithm 2"
 
-    eta: float = 0.001
-    latent: int = 10
-    generator_width: int = 64
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.latent < 1 or self.generator_width < 1:
-            raise BadSettings(
-                f"latent and generator_width must be at least 1, "
-                f"got latent={self.latent}, generator_width={self.generator_width}."
-            )
+    eta: float = setting(0.001, above=0)
+    latent: int = setting(10, least=1)
+    generator_width: int = setting(64, least=1)
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -55,7 +48,7 @@ class PSGPrior(PSG):
         labels = self.labels(schema).to(device)
         walk = self.walk(schema, labels, logbook, device)
         spec = GeneratorSpec(kind="dcgan", latent=self.latent, width=self.generator_width, fitted=self.per_class)
-        latents = spec.latents(len(labels), self.generator("latents")).to(device)
+        latents = spec.latents(len(labels), self.rng("latents")).to(device)
         prior = build_generator(spec, schema.shape, len(schema.classes), self.seed_at("generator")).to(device)
         adam = Adam(list(prior.parameters()), self.eta)
         images = prior(latents, labels).detach()

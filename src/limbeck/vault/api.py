@@ -34,9 +34,9 @@ from limbeck.vault.maps import (
     RandomFeatures,
     RandomFourier,
     Residual,
+    ResidualFourier,
     SecondMoment,
     TopGradient,
-    Waves,
 )
 
 __all__ = [
@@ -59,13 +59,13 @@ __all__ = [
     "RandomFeatures",
     "RandomFourier",
     "Residual",
+    "ResidualFourier",
     "SecondMoment",
     "SignVote",
     "SketchVote",
     "Teacher",
     "TopGradient",
     "Vault",
-    "Waves",
     "check_ensemble",
 ]
 

@@ -1,8 +1,8 @@
-"""The first set: samples of a Gaussian model of each class, from five cheap answers.
+"""The initial set of Elixir: samples of a Gaussian model of each class, from five cheap answers.
 
-Means are taken around a common centre and clipped at the records' usual distance from it; components are sought among the
-low frequencies of an image only, where they stand out of the noise. All of these numbers are bought, none is a setting.
-Rows of a table are then lined up with the linear rule that follows from the same numbers.
+Means are taken around a common centre and clipped at the records' mean distance from it. Principal components are sought
+among the low frequencies of an image only, where they stand out of the noise. All these values are bought, none is a setting.
+Rows of a table are then moved to agree with the linear classifier that follows from the same values.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Residual
 
-PARTS = {"centre": 4, "distance": 2, "means": 20, "spread": 2, "moments": 72}  # per cent of what the first set may cost
-COORDINATES = 200  # of the space in which components are sought
+PARTS = {
+    "centre": 4,
+    "distance": 2,
+    "means": 20,
+    "spread": 2,
+    "moments": 72,
+}  # per cent of the budget of the initial set
+COORDINATES = 200  # dimension of the space in which components are sought
 ABOVE_NOISE = 1.1  # of the largest eigenvalue of pure noise
 FLAT = 0.1  # of the mean variance: directions flatter than this are not worth the few rows of a set
 
 
-def first_queries(noise_multiplier: float) -> tuple[Query, ...]:
-    """As dear together as one answer with this noise: the squares of 1 / noise add up."""
+def initial_queries(noise_multiplier: float) -> tuple[Query, ...]:
+    """Together they cost as much as one answer with this noise, because the squares of 1 / noise add up."""
     return tuple(
         ClippedSum(
             label=label,
@@ -45,20 +51,20 @@ class ClassModel:
     mean: Tensor
     axes: Tensor
 
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        return self.mean + balanced_normal(count, len(self.axes), generator) @ self.axes
+    def sample(self, count: int, rng: torch.Generator) -> Tensor:
+        return self.mean + balanced_normal(count, len(self.axes), rng) @ self.axes
 
 
-def balanced_normal(count: int, numbers: int, generator: torch.Generator) -> Tensor:
-    """Normal numbers whose mean is 0 and whose covariance is the identity as nearly as so few rows allow: a small set then
-    has its model's own mean and components, not those of a lucky draw."""
-    drawn = torch.randn(count, numbers, generator=generator)
-    if count < 2 or not numbers:
+def balanced_normal(count: int, dimension: int, rng: torch.Generator) -> Tensor:
+    """Normal rows whose mean is 0 and whose covariance is the identity, as nearly as so few rows allow: a small set then has
+    its model's own mean and components, not those of a lucky draw."""
+    drawn = torch.randn(count, dimension, generator=rng)
+    if count < 2 or not dimension:
         return drawn
     left, _, right = torch.linalg.svd(drawn - drawn.mean(0), full_matrices=False)
     # Centring took one dimension: the last direction of a wide table is rounding.
-    kept = min(count - 1, numbers)
-    rows: Tensor = left[:, :kept] @ right[:kept] * math.sqrt(max(count, numbers))
+    kept = min(count - 1, dimension)
+    rows: Tensor = left[:, :kept] @ right[:kept] * math.sqrt(max(count, dimension))
     return rows
 
 
@@ -70,17 +76,17 @@ class Model:
     shares: Tensor
     blur: float
 
-    def sample(self, labels: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, labels: Tensor, rng: torch.Generator) -> Tensor:
         """Samples of each class's model, in the order of `labels`, which are sorted."""
         assert all(one <= other for one, other in pairwise(labels.tolist()))
         counts = torch.bincount(labels, minlength=len(self.classes)).tolist()
-        return torch.cat([one.sample(count, generator) for one, count in zip(self.classes, counts, strict=True)])
+        return torch.cat([one.sample(count, rng) for one, count in zip(self.classes, counts, strict=True)])
 
     def lined_up(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """The rows, moved as little as needed for the best linear rule of this model to give each its own label exactly.
+        """The rows, moved as little as needed for this model's best linear classifier to give each its own label exactly.
 
-        A hundred rows cannot hold the covariance of a hundred columns: whoever learns from plain samples takes directions in
-        which only these rows differ. The least-squares rule follows from means and moments, which have been paid for.
+        A hundred rows cannot hold the covariance of a hundred columns: a model that learns from plain samples fits directions
+        in which only these rows differ. The least-squares classifier follows from means and moments, which have been paid for.
         """
         means = torch.stack([one.mean for one in self.classes]).double()
         shares, centre = self.shares.double(), self.shares.double() @ means
@@ -93,9 +99,18 @@ class Model:
         return moved
 
 
+def initial_set(model: Model, labels: Tensor, schema: Schema, rng: torch.Generator) -> Tensor:
+    """Records of these labels, within the range."""
+    rows = model.sample(labels, rng)
+    if not schema.is_image:
+        rows = model.lined_up(rows, labels)
+    return rows.clamp(-1, 1).view(-1, *schema.shape)
+
+
 def bought_model(schema: Schema, ask: Ask, sizes: Tensor) -> Model:
-    numbers, records = schema.numbers, float(sizes.sum())
-    longest = math.sqrt(numbers)
+    """The Gaussian model of each class, from five answers."""
+    dimension, records = schema.numbers, float(sizes.sum())
+    longest = math.sqrt(dimension)
     basis = low_frequencies(schema)
 
     def asked(label: str, centre: Tensor, scale: float, form: str, among: Tensor | None = None) -> Tensor:
@@ -103,7 +118,7 @@ def bought_model(schema: Schema, ask: Ask, sizes: Tensor) -> Model:
             scale**2 if form == "outer" else scale
         )
 
-    centre = (asked("centre", torch.zeros(1, numbers), longest, "vector") / records).clamp(-1, 1)[None]
+    centre = (asked("centre", torch.zeros(1, dimension), longest, "vector") / records).clamp(-1, 1)[None]
     distance = float(asked("distance", centre, 2 * longest, "length")[0]) / records
     distance = min(max(distance, 0.01 * longest), 2 * longest)
     means = centre + asked("means", centre, distance, "vector") / sizes[:, None]
@@ -114,7 +129,7 @@ def bought_model(schema: Schema, ask: Ask, sizes: Tensor) -> Model:
     common = moments.sum(0) / records
     shared, spectrum = components(common), torch.linalg.eigvalsh((common + common.T).double() / 2)
     classes = [ClassModel(mean, _joined(axes, shared) @ basis) for mean, axes in zip(means, own, strict=True)]
-    return Model(classes, sizes / records, max(noise_edge(spectrum), FLAT * float(spectrum.sum()) / numbers))
+    return Model(classes, sizes / records, max(noise_edge(spectrum), FLAT * float(spectrum.sum()) / dimension))
 
 
 def components(moment: Tensor) -> Tensor:
@@ -146,18 +161,19 @@ def _joined(own: Tensor, shared: Tensor) -> Tensor:
 
 
 def low_frequencies(schema: Schema) -> Tensor:
-    """(coordinates, numbers), orthonormal: cosines of low frequency for images, the columns themselves for tables."""
+    """(coordinates, dimension), orthonormal: cosines of low frequency for images, the columns themselves for tables."""
     if not schema.is_image:
         return torch.eye(schema.numbers)
     channels, height, width = schema.shape
     side = max(1, math.isqrt(COORDINATES // channels))
     down, across = _cosines(height, min(side, height)), _cosines(width, min(side, width))
-    waves = torch.einsum("ih,jw->ijhw", down, across).flatten(0, 1).flatten(1)
-    return torch.kron(torch.eye(channels), waves)
+    cosines = torch.einsum("ih,jw->ijhw", down, across).flatten(0, 1).flatten(1)
+    return torch.kron(torch.eye(channels), cosines)
 
 
 def _cosines(size: int, count: int) -> Tensor:
-    place, frequency = torch.arange(size) + 0.5, torch.arange(count)
-    waves = torch.cos(math.pi * frequency[:, None] * place / size) * math.sqrt(2 / size)
-    waves[0] /= math.sqrt(2)
-    return waves
+    """The first `count` rows of the orthonormal cosine transform (DCT-II)."""
+    position, frequency = torch.arange(size) + 0.5, torch.arange(count)
+    cosines = torch.cos(math.pi * frequency[:, None] * position / size) * math.sqrt(2 / size)
+    cosines[0] /= math.sqrt(2)
+    return cosines

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, Method, SyntheticSet
+from limbeck.methods.base import Chosen, Logbook, Method, SyntheticSet, given
+from limbeck.methods.settings import setting
 from limbeck.nets import Augmentation, NetSpec, build
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import RandomFeatures
 
 
 @dataclass(frozen=True, kw_only=True)
+class DescentSchedule(Chosen):
+    """Iterations, step size, standard deviation of the start, and the share of iterations that is averaged."""
+
+    I: int  # noqa: E741  the papers' symbol
+    eta: float
+    start: float
+    average: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class FeatureMatching(Method):
-    """Settings left at none are chosen by `resolved`: the papers' for images, ours for tables.
+    """Settings left at none are filled in by `chosen`: the papers' for images, ours for tables.
 
     I          iterations
     eta        step size of the descent on the set; momentum
@@ -32,52 +40,28 @@ class FeatureMatching(Method):
                whose models live by the base rates; the set has per_class x classes records either way
     """
 
-    I: int | None = None  # noqa: E741  the papers' symbol
-    eta: float | None = None
-    momentum: float = 0.5
-    start: float | None = None
-    average: float | None = None
-    net: str = "auto"
-    width: int = 0
-    augment: bool = True
-    rows: str = "auto"
+    I: int | None = setting(None, least=1)  # noqa: E741  the papers' symbol
+    eta: float | None = setting(None, above=0)
+    momentum: float = setting(0.5, least=0, below=1)
+    start: float | None = setting(None, above=0)
+    average: float | None = setting(None, least=0, most=1)
+    net: str = setting("auto")
+    width: int = setting(0, least=0, note="where 0 is the usual width")
+    augment: bool = setting(True)
+    rows: str = setting("auto", choices=("auto", "equal", "proportional"))
 
     image_iterations: ClassVar[int] = 10_000
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.I is not None and self.I < 1:
-            raise BadSettings(f"I must be at least 1, got I={self.I}.")
-        if self.eta is not None and not 0 < self.eta < math.inf:
-            raise BadSettings(f"eta must be positive, got eta={self.eta}.")
-        if not 0 <= self.momentum < 1:
-            raise BadSettings(f"momentum must lie in [0, 1), got momentum={self.momentum}.")
-        if self.start is not None and not 0 < self.start < math.inf:
-            raise BadSettings(f"start must be positive, got start={self.start}.")
-        if self.average is not None and not 0 <= self.average <= 1:
-            raise BadSettings(f"average must lie in [0, 1], got average={self.average}.")
-        if self.width < 0:
-            raise BadSettings(f"width must be 0 (the usual one) or positive, got width={self.width}.")
-        if self.rows not in ("auto", "equal", "proportional"):
-            raise BadSettings(f"rows must be 'auto', 'equal' or 'proportional', got rows={self.rows!r}.")
-
-    def resolved(self, schema: Schema, epsilon: float | None = None) -> Self:
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> DescentSchedule:
         """The papers' settings are for images. With one linear layer only directions are matched, and a table's rows drift
         away from their start: a calmer start, smaller steps and averaging (chosen on held-out training rows of Adult)."""
         image = schema.is_image
-        usual: dict[str, Any] = {
-            "I": self.image_iterations if image else 2000,
-            "eta": 1.0 if image else 0.1,
-            "start": 1.0 if image else 0.5,
-            "average": 0.0 if image else 0.5,
-        }
-        missing = {name: value for name, value in usual.items() if getattr(self, name) is None}
-        return dataclasses.replace(self, **missing)
-
-    def iterations(self, schema: Schema) -> int:
-        count = self.resolved(schema).I
-        assert count is not None
-        return count
+        return DescentSchedule(
+            I=given(self.I, self.image_iterations if image else 2000),
+            eta=given(self.eta, 1.0 if image else 0.1),
+            start=given(self.start, 1.0 if image else 0.5),
+            average=given(self.average, 0.0 if image else 0.5),
+        )
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -107,11 +91,10 @@ class FeatureMatching(Method):
         return self.labels(schema, shared_out(total, sizes.tolist()))
 
     def descent(self, schema: Schema, labels: Tensor, logbook: Logbook, device: torch.device) -> Descent:
-        noise = torch.randn((len(labels), *schema.shape), generator=self.generator("start"))
-        assert self.I is not None and self.eta is not None and self.start is not None and self.average is not None
-        return Descent(
-            logbook, self.I, self.eta, self.momentum, self.average, labels.to(device), (self.start * noise).to(device)
-        )
+        schedule = self.chosen(schema)
+        noise = torch.randn((len(labels), *schema.shape), generator=self.rng("start"))
+        x = (schedule.start * noise).to(device)
+        return Descent(logbook, schedule.I, schedule.eta, self.momentum, schedule.average, labels.to(device), x)
 
 
 class Descent:
@@ -147,7 +130,7 @@ class Descent:
 
 
 def class_means(rows: Tensor, labels: Tensor, classes: int) -> Tensor:
-    """(classes, numbers): the mean row of each class."""
+    """(classes, dimension): the mean row of each class."""
     totals = rows.new_zeros(classes, rows.shape[1]).index_add(0, labels, rows)
     return totals / torch.bincount(labels, minlength=classes)[:, None]
 
@@ -167,7 +150,7 @@ def shared_out(total: int, sizes: Sequence[float]) -> list[int]:
     """
     shares = [(total - len(sizes)) * size / sum(sizes) for size in sizes]
     rows = [1 + int(share) for share in shares]
-    by_remainder = sorted(range(len(sizes)), key=lambda place: int(shares[place]) - shares[place])
-    for place in by_remainder[: total - sum(rows)]:
-        rows[place] += 1
+    by_remainder = sorted(range(len(sizes)), key=lambda index: int(shares[index]) - shares[index])
+    for index in by_remainder[: total - sum(rows)]:
+        rows[index] += 1
     return rows

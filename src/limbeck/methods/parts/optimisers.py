@@ -36,9 +36,9 @@ class Adam:
     @property
     def state(self) -> dict[str, Tensor]:
         tensors = {"moves": self._moves}
-        for place, triple in enumerate(zip(self.parameters, self._first, self._second, strict=True)):
+        for index, triple in enumerate(zip(self.parameters, self._first, self._second, strict=True)):
             for name, tensor in zip(("parameter", "first", "second"), triple, strict=True):
-                tensors[f"{name}.{place}"] = tensor.detach()
+                tensors[f"{name}.{index}"] = tensor.detach()
         return tensors
 
     @torch.no_grad()

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from limbeck.errors import BadInput, BadSettings
-from limbeck.methods.base import Method, SyntheticSet, TrainedGenerator
+from limbeck.methods.base import Chosen, Method, SyntheticSet, TrainedGenerator
 from limbeck.methods.parts.optimisers import Adam
+from limbeck.methods.settings import setting
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.privacy.queries import Query, TeacherVote
 from limbeck.privacy.schema import Schema
@@ -19,10 +20,17 @@ from limbeck.vault.api import Discriminator, EnsembleSpec, Question, check_ensem
 
 MADE_AT_ONCE = 500
 VOTES = "votes"
-COURSE = ("size of the noised answer", "movement of the generator's records")  # root mean squares, by step
+SERIES = ("size of the noised answer", "movement of the generator's records")  # root mean squares, by step
 WATCHED = 20  # records whose movement is measured
 Asked = TypeVar("Asked", bound=Question)
 Own = dict[str, Any]  # arguments of a kind of question that the others do not have
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherSteps(Chosen):
+    """Steps of the generator, each with one answer of the teachers."""
+
+    T: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,47 +45,33 @@ class TeacherMethod(Method):
     The defaults are for two cores; see `datalens.py` for the papers' sizes.
     """
 
-    teachers: int = 5000
-    T: int | None = None
-    batch: int = 20
-    teacher_batch: int = 10
-    teacher_steps: int = 5
-    first_steps: int = 20
-    teacher_eta: float = 3e-3
-    teacher_decay: float = 10.0
-    first: int = 0
-    second: int = 42
-    hidden: int = 0
-    eta: float = 1e-3
-    fit: int = 30
-    latent: int = 3
-    width: int = 32
-    sigma: float | None = None
-    snapshots: int = 0
+    teachers: int = setting(5000, least=1)
+    T: int | None = setting(None, least=1)
+    batch: int = setting(20, least=1)
+    teacher_batch: int = setting(10, least=1)
+    teacher_steps: int = setting(5, least=1)
+    first_steps: int = setting(20, least=1)
+    teacher_eta: float = setting(3e-3, above=0)
+    teacher_decay: float = setting(10.0, least=0)
+    first: int = setting(0, least=0)
+    second: int = setting(42, least=1)
+    hidden: int = setting(0, least=0)
+    eta: float = setting(1e-3, above=0)
+    fit: int = setting(30, least=1)
+    latent: int = setting(3, least=1)
+    width: int = setting(32, least=1)
+    sigma: float | None = setting(None, above=0)
+    snapshots: int = setting(0, least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        counts = (
-            "teachers", "T", "batch", "teacher_batch", "teacher_steps", "first_steps", "second", "fit", "latent", "width"
-        )  # fmt: skip
-        for name in counts:
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise BadSettings(f"{name} must be at least 1, got {name}={getattr(self, name)}.")
-        for name in ("first", "hidden"):
-            if getattr(self, name) < 0:
-                raise BadSettings(f"{name} must be at least 0, got {name}={getattr(self, name)}.")
         if self.first and not self.hidden:
             raise BadSettings(f"hidden=0 goes with first=0 only, got first={self.first}; choose hidden of at least 1.")
-        for name in ("eta", "teacher_eta"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise BadSettings(f"{name} must be positive, got {name}={getattr(self, name)}.")
-        if not 0 <= self.teacher_decay < math.inf:
-            raise BadSettings(f"teacher_decay must be at least 0, got teacher_decay={self.teacher_decay}.")
-        if self.sigma is not None and not 0 < self.sigma < math.inf:
-            raise BadSettings(f"sigma must be positive, got sigma={self.sigma}.")
-        if self.snapshots < 0 or (self.T is not None and self.snapshots > self.T):
-            most = "T" if self.T is None else f"T = {self.T}"
-            raise BadSettings(f"snapshots must lie in 0 ... {most}, got snapshots={self.snapshots}.")
+        if self.T is not None and self.snapshots > self.T:
+            raise BadSettings(f"snapshots must lie in 0 ... T = {self.T}, got snapshots={self.snapshots}.")
+
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> TeacherSteps:
+        raise NotImplementedError
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -91,12 +85,6 @@ class TeacherMethod(Method):
         # Per number, as in the papers; `queries` divides by the clip.
         return self.sigma
 
-    @property
-    def steps(self) -> int:
-        """T, of settings that are resolved."""
-        assert self.T is not None
-        return self.T
-
     def clip(self, schema: Schema) -> float:
         """How far one record can move the sum of all votes of a step."""
         raise NotImplementedError
@@ -109,10 +97,9 @@ class TeacherMethod(Method):
         clip = self.clip(schema)
         noise = noise_multiplier if self.sigma is None else self.sigma / clip
         kind = self.vote().kind
+        steps = self.chosen(schema).T
         return (
-            TeacherVote(
-                label=VOTES, map=kind, clip=clip, noise_multiplier=noise, teachers=self.teachers, count=self.steps
-            ),
+            TeacherVote(label=VOTES, map=kind, clip=clip, noise_multiplier=noise, teachers=self.teachers, count=steps),
         )
 
     def ensemble(self) -> EnsembleSpec:
@@ -139,37 +126,39 @@ class TeacherMethod(Method):
     def generator_spec(self) -> GeneratorSpec:
         return GeneratorSpec(kind="datalens", latent=self.latent, width=self.width)
 
-    def course(self, schema: Schema, device: torch.device) -> Course:
-        spec = self.generator_spec()
-        return Course(self, spec, schema, device, steps=self.steps, snapshots=self.snapshots, eta=self.eta)
+    def training(self, schema: Schema, device: torch.device) -> GeneratorTraining:
+        steps = self.chosen(schema).T
+        return GeneratorTraining(
+            self, self.generator_spec(), schema, device, steps=steps, snapshots=self.snapshots, eta=self.eta
+        )
 
     def question(
-        self, kind: type[Asked], schema: Schema, course: Course, step: int, x: Tensor, y: Tensor, own: Own
+        self, kind: type[Asked], schema: Schema, training: GeneratorTraining, step: int, x: Tensor, y: Tensor, own: Own
     ) -> Asked:
         """What the ensemble is asked about x at this step; `own` is what this kind of question has besides."""
-        fakes, fake_labels = self.fakes(course, schema, step)
+        fakes, fake_labels = self.fakes(training, schema, step)
         given = {"fakes": fakes, "fake_labels": fake_labels, "x": x, "y": y}
         return kind(teacher=self.teacher(schema), ensemble=self.ensemble(), **given, **own)
 
     def latents(self, step: int, purpose: str, count: int) -> Tensor:
-        return self.generator_spec().latents(count, self.generator("latents", purpose, step))
+        return self.generator_spec().latents(count, self.rng("latents", purpose, step))
 
     def spread_labels(self, schema: Schema, step: int, count: int) -> Tensor:
         """All classes in turn, so that over the steps each is asked about equally often."""
         return (torch.arange(count) + step * count) % len(schema.classes)
 
     @torch.no_grad()
-    def fakes(self, course: Course, schema: Schema, step: int) -> tuple[Tensor, Tensor]:
+    def fakes(self, training: GeneratorTraining, schema: Schema, step: int) -> tuple[Tensor, Tensor]:
         """What the teachers learn from at this step."""
         count = self.teacher_batch * self.ensemble().steps_at(step)
         # In turn, not by chance: all teachers share them, so what chance leaves uneven would not average out.
         labels = self.spread_labels(schema, step, count)
         latents = self.latents(step, "fakes", count)
-        return course.made(latents, labels), labels
+        return training.made(latents, labels), labels
 
 
-class Course:
-    """A generator on its way: its weights, Adam, and the sets that were kept."""
+class GeneratorTraining:
+    """A generator in training: its weights, Adam, and the sets that were kept."""
 
     def __init__(
         self,
@@ -187,10 +176,10 @@ class Course:
         self.generator = self._built(method, schema)
         self._adam = Adam(list(self.generator.parameters()), eta, betas)
         self._labels = method.labels(schema)
-        self._latents = spec.latents(len(self._labels), method.generator("set"))
+        self._latents = spec.latents(len(self._labels), method.rng("set"))
         self._kept = torch.zeros(snapshots, len(self._labels), *schema.shape)
-        self._after = [math.ceil((place + 1) * steps / snapshots) for place in range(snapshots)]
-        self._course = torch.zeros(steps, len(COURSE), dtype=torch.float64)
+        self._after = [math.ceil((index + 1) * steps / snapshots) for index in range(snapshots)]
+        self._series = torch.zeros(steps, len(SERIES), dtype=torch.float64)
         self._watched = slice(None, None, math.ceil(len(self._labels) / WATCHED))
         self._seen = self._shown()
 
@@ -209,7 +198,7 @@ class Course:
     @property
     def state(self) -> dict[str, Tensor]:
         kept = {"snapshots": self._kept} if len(self._kept) else {}
-        return self._adam.state | kept | {"course": self._course, "seen": self._seen}
+        return self._adam.state | kept | {"course": self._series, "seen": self._seen}
 
     def descend(self, loss: Tensor) -> None:
         self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
@@ -241,7 +230,7 @@ class Course:
     def note(self, step: int, answer: Tensor) -> None:
         """Write down how large the answer was and how far some pictures moved; keep the set, if the curve wants one here."""
         moved = self._shown()
-        self._course[step] = torch.stack([_usual(answer), _usual(moved - self._seen)])
+        self._series[step] = torch.stack([root_mean_square(answer), root_mean_square(moved - self._seen)])
         self._seen.copy_(moved)
         if step + 1 in self._after:
             self._kept[self._after.index(step + 1)] = self._made_by(self.released, self._latents, self._labels)
@@ -254,9 +243,9 @@ class Course:
             self._kept.numpy() if len(self._kept) else None,
             tuple(self._after),
             TrainedGenerator(self.spec, weights),
-            {name: self._course[:, place].tolist() for place, name in enumerate(COURSE)},
+            {name: self._series[:, index].tolist() for index, name in enumerate(SERIES)},
         )
 
 
-def _usual(numbers: Tensor) -> Tensor:
+def root_mean_square(numbers: Tensor) -> Tensor:
     return numbers.detach().cpu().double().square().mean().sqrt()

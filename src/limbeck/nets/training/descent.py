@@ -18,7 +18,7 @@ CACHED_PIXELS = 64 * 28 * 28
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class TrainingSchedule:
     """How a network is trained: SGD with momentum, lr falls to a tenth after the share `decay_at` of the epochs.
 
     families: of per-record augmentation, one drawn per batch.
@@ -48,7 +48,7 @@ def descend(
     network: Network,
     x: Tensor,
     targets: Tensor,
-    course: Course,
+    schedule: TrainingSchedule,
     seed: int,
     after_epoch: Callable[[Network], None] | None = None,
     velocity: Sequence[Tensor] = (),
@@ -57,23 +57,23 @@ def descend(
 
     velocity: the momentum of each parameter where training goes on; it is moved in place too.
     """
-    generator = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     last = likes_channels_last(network)
     optimizer = torch.optim.SGD(
         network.parameters(),
-        lr=course.lr,
-        momentum=course.momentum,
-        weight_decay=course.weight_decay,
+        lr=schedule.lr,
+        momentum=schedule.momentum,
+        weight_decay=schedule.weight_decay,
         fused=x.device.type in ("cpu", "cuda"),
     )
     for parameter, moving in zip(network.parameters(), velocity, strict=False):
         optimizer.state[parameter]["momentum_buffer"] = moving
-    for epoch in range(course.epochs):
+    for epoch in range(schedule.epochs):
         for group in optimizer.param_groups:
-            group["lr"] = course.lr_at(epoch)
-        order = torch.randperm(x.shape[0], generator=generator).to(x.device)
-        for rows in torch.split(order, course.batch):
-            records = augment_each(x[rows], course.families, generator)
+            group["lr"] = schedule.lr_at(epoch)
+        order = torch.randperm(x.shape[0], generator=rng).to(x.device)
+        for rows in torch.split(order, schedule.batch):
+            records = augment_each(x[rows], schedule.families, rng)
             optimizer.zero_grad(set_to_none=True)
             _add_gradients(network, records, targets[rows], last)
             optimizer.step()

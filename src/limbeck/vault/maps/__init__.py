@@ -10,7 +10,7 @@ from limbeck.vault.maps.moments import Identity, OneHot, SecondMoment
 from limbeck.vault.maps.network_gradient import NetworkGradient
 from limbeck.vault.maps.random_features import RandomFeatures
 from limbeck.vault.maps.random_fourier import RandomFourier
-from limbeck.vault.maps.residuals import FeatureResidual, Residual, Waves
+from limbeck.vault.maps.residuals import FeatureResidual, Residual, ResidualFourier
 from limbeck.vault.maps.top_gradient import TopGradient
 
 MAPS: dict[str, type[Map]] = {
@@ -35,7 +35,7 @@ __all__ = [
     "RandomFeatures",
     "RandomFourier",
     "Residual",
+    "ResidualFourier",
     "SecondMoment",
     "TopGradient",
-    "Waves",
 ]

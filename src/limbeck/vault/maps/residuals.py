@@ -1,7 +1,7 @@
-"""How records differ from what is already known of them: from a public centre, in numbers or in features of a network.
+"""Residuals: how records differ from a public centre, as they are or in the features of a network.
 
 Most of a record is common to all records, and a clip that pays for the common part has less left for the rest. A map that
-subtracts a public centre first, and is scaled by a public bound, spends the whole clip on news.
+subtracts a public centre first, and is scaled by a public bound, spends the whole clip on what is not known yet.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ FORMS = ("vector", "length", "outer")
 class Residual(Map):
     """(x - centre of the record's class) / scale, in coordinates of a public basis if one is given.
 
-    centre  (classes, numbers), or (1, numbers) for all classes
-    basis   (coordinates, numbers) or none
+    centre  (classes, dimension), or (1, dimension) for all classes
+    basis   (coordinates, dimension) or none
     form    'vector'; 'length': its norm alone; 'outer': its outer product with itself
     """
 
@@ -73,12 +73,12 @@ class Residual(Map):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waves:
-    """Cosines of residuals along random directions, minus a public centre, divided by a public scale.
+class ResidualFourier:
+    """Random Fourier features of residuals, minus a public centre, divided by a public scale.
 
-    The mean residual of a class tells where it lies; means of such waves tell how it is spread about that place.
+    The mean residual of a class tells where it lies; the means of these features tell how it is spread about its mean.
 
-    directions  (numbers, waves); phases (waves,); centre (classes, waves)
+    directions  (dimension, features); phases (features,); centre (classes, features)
     """
 
     directions: Tensor
@@ -86,13 +86,13 @@ class Waves:
     centre: Tensor
     scale: float
 
-    def heights(self, residuals: Tensor) -> Tensor:
-        """Of norm near 1, however many waves there are."""
+    def features(self, residuals: Tensor) -> Tensor:
+        """Of norm near 1, however many there are."""
         turned = residuals @ self.directions.to(residuals.device) + self.phases.to(residuals.device)
         return turned.cos() * math.sqrt(2 / len(self.phases))
 
     def rows(self, residuals: Tensor, y: Tensor) -> Tensor:
-        return (self.heights(residuals) - self.centre.to(residuals.device)[y]) / self.scale
+        return (self.features(residuals) - self.centre.to(residuals.device)[y]) / self.scale
 
     def parameters(self) -> dict[str, Any]:
         tensors = {"directions": self.directions, "phases": self.phases, "centre": self.centre}
@@ -105,7 +105,8 @@ class FeatureResidual(Map):
 
     weights  of the body of the network, as a method trained it on its set
     change   the six numbers of an affine map, or none
-    waves    of the residual, or none. A row then holds both, each by the root of one half, so that its usual norm stays 1.
+    waves    random Fourier features of the residual, or none. A row then holds both, each times the root of one half, so
+             that its norm stays near 1. The field keeps its first name: it is part of the digest of stored answers.
     """
 
     kind: ClassVar[str] = "feature_residual"
@@ -116,7 +117,7 @@ class FeatureResidual(Map):
     centre: Tensor
     scale: float
     change: tuple[float, ...] | None = None
-    waves: Waves | None = None
+    waves: ResidualFourier | None = None
 
     @functools.cached_property
     def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
