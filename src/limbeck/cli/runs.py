@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,30 +223,32 @@ def _chance(query: dict[str, Any]) -> float:
 
 
 def methods(as_json: Json = False) -> None:
-    """List the methods: papers, needs and settings."""
-    from limbeck.methods import METHODS
+    """List the methods: papers, needs, settings and their bounds."""
+    from limbeck.methods import METHODS, declared
 
-    found = [
-        {
-            "name": kind.name,
-            "title": kind.title,
-            "paper": kind.paper,
-            "needs": kind.needs,
-            "private": kind.private,
-            "makes": kind.makes,
-            "defaults": {field.name: field.default for field in dataclasses.fields(kind)},
-        }
-        for kind in METHODS.values()
-    ]
+    found: list[dict[str, Any]] = []
     lines: list[str] = []
-    for entry in found:
-        defaults = entry["defaults"]
-        assert isinstance(defaults, dict)
+    for kind in METHODS.values():
+        settings = declared(kind).values()
+        found.append(
+            {
+                "name": kind.name,
+                "title": kind.title,
+                "paper": kind.paper,
+                "needs": kind.needs,
+                "private": kind.private,
+                "makes": kind.makes,
+                "defaults": {setting.name: setting.default for setting in settings},
+                "bounds": {setting.name: setting.to_dict() for setting in settings},
+            }
+        )
+        rows = [(f"{setting.name}={setting.default}", setting.summary) for setting in settings]
         lines += [
-            f"{entry['name']}: {entry['title']}",
-            f"  paper     {entry['paper']}",
-            f"  needs     {entry['needs']}",
-            "  settings  " + ", ".join(f"{key}={value}" for key, value in defaults.items()),
+            f"{kind.name}: {kind.title}",
+            f"  paper     {kind.paper}",
+            f"  needs     {kind.needs}",
+            "  settings",
+            *(f"    {row}" for row in table(rows)),
         ]
     emit(as_json, {"methods": found}, lines)
 

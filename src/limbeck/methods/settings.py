@@ -122,9 +122,10 @@ class Setting:
     bounds: Bounds
 
     @property
-    def words(self) -> str:
-        """The bound as it stands after "must"."""
-        return self.bounds.words(whole=self.kind is int)
+    def summary(self) -> str:
+        """Type and bound in a few words, such as "int, at least 1, or none"."""
+        bound = self.bounds.words(whole=self.kind is int).removeprefix("be ").removeprefix("lie ")
+        return ", ".join(part for part in (self.kind.__name__, bound, "or none" if self.optional else "") if part)
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration, without what was not declared."""
