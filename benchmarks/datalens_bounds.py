@@ -51,7 +51,7 @@ def main() -> None:
     source = open_source(options.data, split="train")
     records, schema = source.load(), source.schema
     ensemble = Ensemble(method.teacher(schema), method.ensemble(), schema, torch.device("cpu"))
-    ensemble.place_records(records, partition(records, options.teachers, bytes(32)))
+    ensemble.assign_records(records, partition(records, options.teachers, bytes(32)))
     (query,) = method.queries(schema, 1.0)
     seen: list[np.ndarray] = []
 

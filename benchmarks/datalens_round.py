@@ -76,7 +76,7 @@ class Ours:
         self.question = question(teacher, self.spec)
         schema, records = schema_of(teachers), records_of(teachers)
         self.ensemble = Ensemble(self.question.teacher, self.spec, schema, torch.device("cpu"), chunk)
-        self.ensemble.place_records(records, partition(records, teachers, bytes(32)))
+        self.ensemble.assign_records(records, partition(records, teachers, bytes(32)))
         clip = 2 * float(np.sqrt(K * IMAGES))
         self.query = TeacherVote(label="v", map="sign_vote", clip=clip, noise_multiplier=1.0, teachers=teachers)
 

@@ -349,7 +349,7 @@ def test_templates_with_decay_vote_towards_the_mean_of_their_class() -> None:
     teacher = Discriminator(shape=(6,), classes=2, first=0, hidden=0, eta=0.03, decay=0.3)
     spec = EnsembleSpec(teachers=40, batch=10, steps=20)
     ensemble = Ensemble(teacher, spec, schema, torch.device("cpu"))
-    ensemble.place_records(records, partition(records, 40, b"k" * 32))
+    ensemble.assign_records(records, partition(records, 40, b"k" * 32))
     query = TeacherVote(label="v", map="sign_vote", clip=2 * math.sqrt(12), noise_multiplier=1.0, teachers=40, count=3)
     for tick, (reached, sign) in enumerate([(0.0, 1), (1.0, -1), (0.3, 1)]):
         image = reached * torch.tensor([[1.0, 1, 1, -1, -1, -1], [-1, -1, -1, 1, 1, 1]])

@@ -13,7 +13,7 @@ maps, gradients, residuals = (
         "vault/maps/network_gradient.py",
         "vault/maps/__init__.py",
     ),
-    Faults("vault/maps/clipped_gradients.py"),
+    Faults("vault/maps/clipped_gradients.py", "vault/maps/layer_gradients.py"),
     Faults("vault/maps/residuals.py"),
 )
 top, encoding = Faults("vault/maps/top_gradient.py"), Faults("vault/encoding.py")

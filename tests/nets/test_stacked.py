@@ -108,7 +108,7 @@ def test_a_rotation_keeps_lengths_and_can_be_undone(numbers: int) -> None:
 
 
 def test_a_sketch_is_linear_and_remembers_what_stands_out() -> None:
-    sketch = CountSketch(numbers=300, rows=5, columns=60, seed=1)
+    sketch = CountSketch(dimension=300, rows=5, columns=60, seed=1)
     x, other = torch.zeros(2, 300), torch.randn(2, 300)
     x[0, 17], x[1, 250] = 10.0, -10.0
     assert torch.allclose(sketch(x + other), sketch(x) + sketch(other), atol=1e-4)

@@ -79,7 +79,7 @@ def with_one_more(records: Records, at: int = 60) -> Records:
 
 def grown(records: Records, schema: Schema, spec: EnsembleSpec = SPEC, ticks: int = TICKS) -> Ensemble:
     ensemble = Ensemble(TEACHER, spec, schema, torch.device("cpu"), chunk=5)
-    ensemble.place_records(records, partition(records, spec.teachers, KEY))
+    ensemble.assign_records(records, partition(records, spec.teachers, KEY))
     for tick in range(ticks):
         ensemble.learn(question(tick=tick, ensemble=spec))
     return ensemble
@@ -253,7 +253,7 @@ def test_all_of_a_block_learn_equally_often_whoever_is_asked(records: Records, s
 def test_chunks_do_not_change_what_is_learned(records: Records, schema: Schema) -> None:
     one = grown(records, schema, ticks=2)
     whole = Ensemble(TEACHER, SPEC, schema, torch.device("cpu"), chunk=TEACHERS_HELD)
-    whole.place_records(records, partition(records, TEACHERS_HELD, KEY))
+    whole.assign_records(records, partition(records, TEACHERS_HELD, KEY))
     for tick in range(2):
         whole.learn(question(tick=tick))
     for name, value in one.weights.items():

@@ -183,7 +183,7 @@ def test_no_share_reaches_the_next_teachers_part(records: Records) -> None:
     shares = np.array([0.0, 0.5, 1 - 2**-53, 1.0])
     for teachers in (1, 7, 200):
         parts = partition(records, teachers, b"k" * 32)
-        places = parts.places(np.arange(teachers), shares)
+        places = parts.indices(np.arange(teachers), shares)
         for row in range(teachers):
             own = parts.order[parts.bounds[row] : parts.bounds[row + 1]].tolist()
             assert set(places[row].tolist()) <= set(own or [-1])

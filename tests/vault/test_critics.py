@@ -37,7 +37,7 @@ def question(seed: int) -> CriticGradient:
 
 def trained(of: Records, chunk: int | None = None, ticks: int = 3) -> Ensemble:
     ensemble = Ensemble(CRITIC, SPEC, SCHEMA, torch.device("cpu"), chunk)
-    ensemble.place_records(of, partition(of, SPEC.teachers, b"k" * 32))
+    ensemble.assign_records(of, partition(of, SPEC.teachers, b"k" * 32))
     ensemble.warm_up(lambda: None)
     for tick in range(ticks):
         ensemble.learn(question(tick))

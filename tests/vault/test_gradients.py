@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from limbeck.errors import BadInput
 from limbeck.nets import KINDS, NetSpec, Network, build
 from limbeck.vault.maps import clipped_gradients as gradients
-from limbeck.vault.maps.clipped_gradients import SAFE, ClippedGradients, Ghost, Held, product
+from limbeck.vault.maps.clipped_gradients import SAFE, ClippedGradients
+from limbeck.vault.maps.layer_gradients import Ghost, Held, product
 
 CPU = torch.device("cpu")
 CLASSES = 4

@@ -31,7 +31,7 @@ def ensemble_of(teacher: Teacher) -> Ensemble:
     random = np.random.default_rng(0)
     records = Records(random.integers(0, 256, (40, *SHAPE), dtype=np.uint8), random.integers(0, CLASSES, 40))
     ensemble = Ensemble(teacher, SPEC, SCHEMA, torch.device("cpu"))
-    ensemble.place_records(records, partition(records, TEACHERS, bytes(32)))
+    ensemble.assign_records(records, partition(records, TEACHERS, bytes(32)))
     return ensemble
 
 

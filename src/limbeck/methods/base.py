@@ -1,4 +1,4 @@
-"""What every method is: hyper-parameters as a frozen value, `queries` (what it will ask) and `run` (what it makes of it).
+"""What every method is: settings as a frozen value, `queries` (what it will ask) and `run` (what it makes of the answers).
 
 A method imports the schema, the queries, the networks and `limbeck.vault.api`, nothing else; a test enforces it. It cannot
 reach a record, so it cannot make a privacy mistake, only a useless set.
@@ -44,9 +44,9 @@ class TrainedGenerator:
 class SyntheticSet:
     """x: (records, *shape) in the schema's encoded range [-1, 1] (or near it); y: class indices.
 
-    snapshots: x as it was on the way, after so many answers each, for the curve of accuracy against epsilon.
+    snapshots: x during the run, each after so many answers, for the curve of accuracy against epsilon.
     generator: what made the set, where a method has one; it is released beside the set, for more records.
-    course: by name, a number for every answer, made of answers and of the set alone; drawn in the report.
+    course: by name, a value for every answer, made of answers and of the set alone; drawn in the report.
     """
 
     x: NDArray[np.float32]

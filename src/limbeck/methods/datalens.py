@@ -10,7 +10,7 @@ Where we differ, and why:
   record changes one teacher; no record is in two parts. Every teacher has its own Adam moments, and noise has no seed.
 - D2P-Fed and FetchSGD in their sound forms: noise on what the teachers add up (levels in the rotated frame, cells of the
   sketch), everything after it is post-processing; sensitivities 2 (levels - 1) sqrt(d n) and 2 sqrt(rows k n) for n images.
-- A step of a teacher is one for all: the fakes of a step are shared. The generator may take several steps of Adam towards
+- All teachers learn at the same time, from the same fakes. The generator may take several steps of Adam towards
   one answer (`fit`), which costs nothing.
 - The gradient that teachers vote on is that of log D, uphill; the paper prints the opposite sign in Algorithm 1.
 - No batch norm in either network.
@@ -21,8 +21,8 @@ Where we differ, and why:
   little, and with less noise less still: from epsilon 3 on there are more and smaller steps, on all coordinates.
   The paper's: teachers=4000 T=149 batch=15 teacher_batch=15 teacher_steps=2 first_steps=10 teacher_eta=0.001 teacher_decay=0
   first=11 hidden=256 latent=50 width=128 k=200 beta=0.7 gamma=1 fit=1 smooth=0.
-- To every teacher a class of fakes counts for as much as that class among its own records; labels of fakes come in turn. With
-  few records for each teacher, it would otherwise learn which labels it lacks.
+- To a teacher, each class of fakes has the weight of that class among its own records; labels of fakes come in turn. With few
+  records for each teacher, it would otherwise learn which labels it lacks.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Where we differ, and why:
 - One record is added or removed, not replaced, so the sensitivity of the sum is 1; nothing is sampled, so the price is that
   of one Gaussian, exactly.
 - The bandwidth is a public constant, not the median distance of the private records.
-- Sums are divided by class sizes that are public or bought; the paper divides by the number of records, which the set's
-  classes share out evenly there.
+- Sums are divided by class sizes that are public or bought; the paper divides by the number of records, which its
+  classes share evenly.
 - The step size rises over the first hundred steps. With the paper's from the start, all units of the generator die on colour
   images, and every picture is the same grey.
 - The generator ends in tanh, because records lie in [-1, 1] here. Tables take a generator of three linear layers and the
@@ -48,7 +48,7 @@ WARM = 100  # steps until the step size is eta
 @dataclass(frozen=True, kw_only=True)
 class DPMERF(Method):
     """features: how many. bandwidth: of the kernel, per sqrt(d) (see FourierSpec). T, batch, eta: steps, records per class
-    in a step, and step size of Adam. code: random numbers that a record is made from. sigma: noise std / sensitivity."""
+    in a step, and step size of Adam. code: dimension of the latents. sigma: noise std / sensitivity."""
 
     name: ClassVar[str] = "dpmerf"
     title: ClassVar[str] = "DP mean embeddings with random features"

@@ -6,8 +6,8 @@ Algorithm 4. The model is a release like a set: every step is a query, booked be
 Where we differ, and why:
 - The noised sum is divided by the expected batch, which is public; a realised batch size is not.
 - Every gradient is clipped to a small C, so that nearly all have norm C: the step size alone then sets the pace.
-- Momentum, and a running average of the weights that is released in place of the last ones (settings eta, momentum and
-  average). All of that works on answers and costs nothing.
+- Momentum, and an EMA of the weights that is released instead of the last ones (settings eta, momentum and average). All
+  of that works on answers and costs nothing.
 - topagg=norm compares sums of squares with k |g|^2, as the paper's text and its noise say; its listing prints k |g|.
 - topagg=dimension keeps a share k of the coordinates. It bounds no norm, so its noise is that of plain DP-SGD.
 """
@@ -46,7 +46,7 @@ class DPSGD(Method):
     C               clip on the gradient of one record, over all weights together
     sigma           noise std / sensitivity
     eta, momentum   descent on the weights
-    average         decay of the running average of the weights that is released; 0 releases the last weights
+    average         decay of the EMA of the weights that is released; 0 releases the last weights
     net, width, depth  the classifier ('auto': ConvNet for images, softmax regression for tables)
     topagg          'none', 'norm' (DataLens) or 'dimension': which coordinates of a gradient are kept
     k               share of the squared norm, or of the coordinates, that is kept (left out: 0.8, without topagg all)
@@ -90,7 +90,7 @@ class DPSGD(Method):
 
     @property
     def share(self) -> float:
-        """k, or the usual one."""
+        """k, or the default for this topagg."""
         return given(self.k, 1.0 if self.topagg == "none" else 0.8)
 
     def check(self, schema: Schema) -> None:
@@ -145,15 +145,15 @@ class DPSGD(Method):
     def _descend(self, start: TrainedModel, schema: Schema, ask: Ask, logbook: Logbook) -> TrainedModel:
         expected = self.rate(schema) * schema.records  # public; the size of a sample is not (rule 3)
         weights = torch.cat([value.flatten() for value in start.weights.values()]).clone()
-        velocity, mean = torch.zeros_like(weights), weights.clone()
-        state = {"weights": weights, "velocity": velocity, "average": mean}
+        velocity, ema = torch.zeros_like(weights), weights.clone()
+        state = {"weights": weights, "velocity": velocity, "average": ema}
         for step in logbook.steps(self.T, state, "gradients"):
             noisy_sum = ask("gradients", step, self._map(schema, start, weights)).tensor()
             velocity.mul_(self.momentum).add_(noisy_sum / expected)
             weights.sub_(self.eta * velocity)
-            # A young average forgets faster, or it would hold on to the start.
-            mean.lerp_(weights, 1 - min(self.average, (1 + step) / (10 + step)))
-        return TrainedModel(start.net, unflattened(mean if self.average else weights, start.weights))
+            # The EMA decays faster in the first steps, or it would hold on to the start.
+            ema.lerp_(weights, 1 - min(self.average, (1 + step) / (10 + step)))
+        return TrainedModel(start.net, unflattened(ema if self.average else weights, start.weights))
 
     def _map(self, schema: Schema, start: TrainedModel, weights: Tensor) -> Map:
         gradient = NetworkGradient(

@@ -1,15 +1,15 @@
 """G-PATE: teachers vote, in a random projection, on how each generated record should change.
 
 Long et al., "G-PATE: Scalable Differentially Private Data Generator via Private Aggregation of Teacher Discriminators". Each
-teacher's gradient is projected to few numbers, each number goes into one of several bins, and the bin with most noisy votes
-wins.
+teacher's gradient is projected to a few dimensions, each coordinate goes into one of several bins, and the bin with most noisy
+votes wins.
 
 Where we differ, and why:
 - Gaussian noise on the histogram of votes, priced exactly and independently of the data; the paper's bound depends on the
   data, so it could not be published. A teacher that changes its mind moves each histogram by sqrt(2), all of a step by
   sqrt(2 kept batch).
 - A projection of its own for every step, so that the steps together see all directions.
-- Networks, ensemble and the rest as in DataLens, so that the two differ in what is voted on alone.
+- Networks, ensemble and the rest as in DataLens, so that the two differ only in what is voted on.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from limbeck.vault.api import Ask, BinVote, Question
 
 @dataclass(frozen=True, kw_only=True)
 class GPATE(TeacherMethod):
-    """kept: numbers of the projection. bins: that a number may fall into, between -c and c. confident: share of the teachers
-    that the winning bin needs, or the number counts as 0. gamma: step towards the winner."""
+    """kept: dimension of the projection. bins: of a coordinate, between -c and c. confident: share of the teachers that the
+    winning bin needs, or the coordinate counts as 0. gamma: step towards the winner."""
 
     name: ClassVar[str] = "gpate"
     title: ClassVar[str] = "G-PATE: votes on gradients in a random projection"

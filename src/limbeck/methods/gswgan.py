@@ -8,12 +8,13 @@ Where we differ, and why:
 - The paper draws one critic for all B images of a step, and its accountant counts B releases that each look at a random
   critic. They all look at the same one, so at its settings the 9.99 that it claims is really about 330. Two forms are sound:
   variant A draws a critic of its own for every image, variant B clips the gradient of the whole batch, one release a step.
-- The paper trains the critic that it has drawn. Who has learned would then tell who answered, and later steps would not
-  be draws of their own. Here a block of critics learns at every step, in turn, by a public clock.
+- The paper trains the critic that it has drawn. Which critic has learned would then tell which one answered, and later
+  steps would not be independent draws. Here a block of critics learns at every step, in turn, by a public clock.
 - Records lie in [-1, 1], not in [0, 1].
 - The EMA of the generator's weights decays faster in the first steps, or it would hold on to the start.
 - The generator is the paper's DCGAN, not its ResNet.
-- A class of fakes weighs for a critic what it weighs among its own records, or it would learn which labels it lacks.
+- To a critic, each class of fakes has the weight of that class among its own records; otherwise it would learn which labels
+  it lacks.
 - The defaults are for two cores, not the paper's: critics of a template for each class and 24 hidden units learn in a few
   steps, so all of them can keep up with the generator and need no warm start. The paper's: K=1000 block=1 T=20000 B=32 n_dis=5
   M=32 T_w=2000 eta_G=0.0001 eta_D=0.0001 ema=0.999 latent=10 width=64 critic_width=64.
@@ -53,7 +54,7 @@ class GSWGAN(Method):
     latent, width          coin flips that an image is made from; filters of the generator's last hidden map
     critic_width           filters of a critic's first layer; 0: a template for each class, which is many times as fast,
     critic_hidden          and so many hidden units beside the templates
-    snapshots              how many sets on the way are kept
+    snapshots              how many sets are kept during the run
     """
 
     name: ClassVar[str] = "gswgan"

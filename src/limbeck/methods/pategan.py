@@ -5,8 +5,8 @@ Jordon, Yoon and van der Schaar, "PATE-GAN: Generating Synthetic Data with Diffe
 Where we differ, and why:
 - Gaussian noise on the sum of votes, priced exactly and independently of the data. The paper's Laplace noise comes with a bound
   that depends on the data, which could not be published. One teacher moves one record's vote by 1, a batch by sqrt(batch).
-- A record counts as believed if its noised votes are more than the usual record's of its class in the same step. The paper asks
-  for a majority of the teachers, which no early record gets: the student would learn that everything is fake, and no more.
+- A record counts as real if it has more noised votes than the median record of its class in the same step. The paper asks for
+  a majority of the teachers, which no early record gets: the student would learn only that everything is fake.
 - Student and generator see the noised votes alone, so they may take as many steps as they like (`student_steps`).
 - Labels are given to all networks; networks and ensemble as in DataLens.
 """
@@ -35,7 +35,7 @@ HALF = math.log(0.5)  # a teacher scores log D, and believes what it gives more 
 @dataclass(frozen=True, kw_only=True)
 class PATEGAN(TeacherMethod):
     """student_steps: of the student for each batch of votes. student_eta: Adam's step of the student. teacher_decay is the
-    student's, too, which otherwise goes on believing what the generator has long passed."""
+    student's too, which otherwise goes on believing records that the generator has long left behind."""
 
     name: ClassVar[str] = "pategan"
     title: ClassVar[str] = "PATE-GAN: a student that learns from noised votes of teachers"
@@ -77,9 +77,9 @@ class PATEGAN(TeacherMethod):
         return training.result()
 
     def _believed(self, votes: Tensor, labels: Tensor) -> Tensor:
-        """1 for the records that get more noisy votes than the usual one of their class in this step, 0 for the others."""
-        usual = torch.stack([votes[labels == label].median() for label in labels])
-        return (votes > usual).float()
+        """1 for the records with more noisy votes than the median of their class in this step, 0 for the others."""
+        median = torch.stack([votes[labels == label].median() for label in labels])
+        return (votes > median).float()
 
     def _follow(self, training: GeneratorTraining, student: Student, schema: Schema, step: int) -> None:
         """One step of the generator towards what the student takes for real."""

@@ -3,9 +3,9 @@
 Chen, Kerkouche and Fritz, supplement, Algorithm 2. As PSG, but the step goes to the generator's parameters: pictures that
 look like pictures, for somewhat less accuracy.
 
-Where we differ: as in PSG, and in Adam's step: with the supplement's .01 our generator ends in a corner from which it learns
-nothing (`--set eta=0.01` tries it), with .001 it learns steadily. The generator is released too; it knows the set's own latents
-only, which its description says.
+Where we differ: as in PSG, and in Adam's step: with the supplement's .01 our generator gets stuck and learns nothing
+(`--set eta=0.01` tries it), with .001 it learns steadily. The generator is released too; it was trained on the set's own
+latents only, and its description says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from limbeck.vault.api import Ask
 
 @dataclass(frozen=True, kw_only=True)
 class PSGPrior(PSG):
-    """eta: step size of Adam on the generator. latent: random numbers of a picture. generator_width: of its last map."""
+    """eta: step size of Adam on the generator. latent: dimension of a picture's latents. generator_width: of its last map."""
 
     name: ClassVar[str] = "psg-prior"
     title: ClassVar[str] = "Private set generation with a generator prior"

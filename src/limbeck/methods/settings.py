@@ -177,9 +177,13 @@ def is_finite(value: float) -> bool:
     return abs(value) <= math.nextafter(math.inf, 0.0)
 
 
-@functools.cache
 def declared(method: type) -> dict[str, Setting]:
     """All settings of a kind of method by name, in their order."""
+    return _declared(method)
+
+
+@functools.cache
+def _declared(method: type) -> dict[str, Setting]:
     hints = typing.get_type_hints(method)
     return {field.name: _declaration(field, hints[field.name]) for field in dataclasses.fields(method)}
 
@@ -198,8 +202,7 @@ def _declaration(field: dataclasses.Field[Any], hint: Any) -> Setting:
 
 def check_settings(method: object) -> None:
     """Refuse a method with a setting of the wrong type or out of its bounds."""
-    kind: type = type(method)
-    for name, declaration in declared(kind).items():
+    for name, declaration in declared(type(method)).items():
         declaration.check(getattr(method, name))
 
 

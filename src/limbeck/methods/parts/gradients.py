@@ -1,4 +1,4 @@
-"""What gradient-matching methods share: the schedule of networks, the distance of gradients, the walk through it all."""
+"""What gradient-matching methods share: the schedule of networks, the distance of gradients, and the loop over both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GradientMatching(Method):
     eta        step size of the descent on the set; momentum
     start      standard deviation of the noise that the set starts from
     net, width the matched network ('auto': ConvNet for images, MLP for tables; width 0: its usual one)
-    snapshots  how many sets on the way are kept, for the curve of accuracy against epsilon
+    snapshots  how many sets are kept during the run, for the curve of accuracy against epsilon
     """
 
     per_class: int = setting(10, least=1, most=MOST_PER_CLASS)
@@ -134,7 +134,7 @@ class Walk:
             value.copy_(fresh[name])
 
     def by_name(self, flat: Tensor) -> dict[str, Tensor]:
-        """An answer's numbers as tensors like the weights."""
+        """An answer as tensors like the weights."""
         return unflattened(flat, self.weights)
 
     def result(self, images: Tensor) -> SyntheticSet:

@@ -1,4 +1,4 @@
-"""What the methods with teachers share: sizes of the ensemble, the generator on its way, and what comes out of it."""
+"""What the methods with teachers share: sizes of the ensemble, the training of the generator, and the set that it makes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,23 @@ class TeacherSteps(Chosen):
 
 @dataclass(frozen=True, kw_only=True)
 class TeacherMethod(Method):
-    """teachers: how many, each with its own part of the records. T: steps; none, where it is allowed, lets the budget decide.
-    batch: records that are voted on in a step. teacher_batch, teacher_steps, first_steps: records of a teacher's step, its steps
-    per step of the generator, and before the first one. teacher_eta, eta: Adam's steps of teachers and generator.
-    teacher_decay: how strongly a teacher's weights are pulled to 0, which keeps its votes up with the generator. first, second,
-    hidden: sizes of a teacher; first=0 leaves its convolutions out, which is many times as fast, and hidden=0 with it all but a
-    template for each class. fit: steps of the generator for each answer. latent, width: of the generator. sigma: std of the noise
-    on every number of the votes' sum; left out, it follows from epsilon. snapshots: sets on the way that are kept for the curve.
-    The defaults are for two cores; see `datalens.py` for the papers' sizes.
+    """The defaults are for two cores; see `datalens.py` for the papers' sizes.
+
+    teachers      how many, each with its own part of the records
+    T             steps of the generator; none, where allowed, lets the budget decide
+    batch         records that are voted on in a step
+    teacher_batch, teacher_steps, first_steps
+                  records of a teacher's step; its steps for each step of the generator, and before the first one
+    teacher_eta, eta
+                  Adam's step size for teachers and generator
+    teacher_decay how strongly a teacher's weights are pulled to 0, which keeps its votes up with the generator
+    first, second, hidden
+                  sizes of a teacher; first=0 leaves out its convolutions, which is many times as fast, and hidden=0 with it
+                  all but a template for each class
+    fit           steps of the generator for each answer
+    latent, width of the generator
+    sigma         std of the noise on every number of the votes' sum; left out, it follows from epsilon
+    snapshots     sets kept during the run, for the curve of accuracy against epsilon
     """
 
     teachers: int = setting(5000, least=1)
@@ -228,7 +237,7 @@ class GeneratorTraining:
         return torch.cat([generator(z.to(self.device), y.to(self.device)).cpu() for z, y in parts])
 
     def note(self, step: int, answer: Tensor) -> None:
-        """Write down how large the answer was and how far some pictures moved; keep the set, if the curve wants one here."""
+        """Write down how large the answer was and how far some records moved; keep the set, if a snapshot is due."""
         moved = self._shown()
         self._series[step] = torch.stack([root_mean_square(answer), root_mean_square(moved - self._seen)])
         self._seen.copy_(moved)

@@ -37,8 +37,8 @@ def critic_weights(shape: Shape, classes: int, width: int, seeds: Sequence[int],
         units = {"hidden.weight": (numbers, hidden), "hidden.bias": (hidden,), "out.weight": (hidden, classes + 1)}
         return start_weights({TEMPLATES: (numbers, classes), **(units if hidden else {})}, seeds)
     shapes: dict[str, tuple[int, ...]] = {}
-    for place, name in enumerate(CONVOLUTIONS):
-        filters = width * 2**place
+    for depth, name in enumerate(CONVOLUTIONS):
+        filters = width * 2**depth
         shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (KERNEL**2 * channels, filters), (filters,)
         channels, height, wide = filters, _half(height), _half(wide)
     features = height * wide * channels

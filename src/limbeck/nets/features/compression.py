@@ -14,25 +14,25 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Rotation:
-    """A random rotation of `numbers` coordinates, padded to a power of two: random signs, then the Hadamard matrix."""
+    """A random rotation of `dimension` coordinates, padded to a power of two: random signs, then the Hadamard matrix."""
 
-    numbers: int
+    dimension: int
     seed: int
 
     @property
     def padded(self) -> int:
-        return 1 << max(self.numbers - 1, 0).bit_length()
+        return 1 << max(self.dimension - 1, 0).bit_length()
 
     def _signs(self, like: Tensor) -> Tensor:
         random = torch.Generator().manual_seed(self.seed)
         return (torch.randint(0, 2, (self.padded,), generator=random) * 2 - 1).to(like)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., numbers) to (..., padded), lengths kept."""
-        return _hadamard(torch.nn.functional.pad(x, (0, self.padded - self.numbers)) * self._signs(x))
+        """(..., dimension) to (..., padded), lengths kept."""
+        return _hadamard(torch.nn.functional.pad(x, (0, self.padded - self.dimension)) * self._signs(x))
 
     def back(self, x: Tensor) -> Tensor:
-        return (_hadamard(x) * self._signs(x))[..., : self.numbers]
+        return (_hadamard(x) * self._signs(x))[..., : self.dimension]
 
 
 def _hadamard(x: Tensor) -> Tensor:
@@ -49,19 +49,19 @@ def _hadamard(x: Tensor) -> Tensor:
 class CountSketch:
     """`rows` hash tables of `columns` cells; each coordinate goes, with a random sign, into one cell of every table."""
 
-    numbers: int
+    dimension: int
     rows: int
     columns: int
     seed: int
 
     def _cells(self, device: torch.device) -> tuple[Tensor, Tensor]:
         random = torch.Generator().manual_seed(self.seed)
-        cells = torch.randint(0, self.columns, (self.rows, self.numbers), generator=random)
-        signs = torch.randint(0, 2, (self.rows, self.numbers), generator=random) * 2.0 - 1
+        cells = torch.randint(0, self.columns, (self.rows, self.dimension), generator=random)
+        signs = torch.randint(0, 2, (self.rows, self.dimension), generator=random) * 2.0 - 1
         return (cells + torch.arange(self.rows)[:, None] * self.columns).to(device), signs.to(device)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., numbers) to (..., rows * columns)."""
+        """(..., dimension) to (..., rows * columns)."""
         cells, signs = self._cells(x.device)
         table = x.new_zeros(*x.shape[:-1], self.rows * self.columns)
         for row in range(self.rows):
@@ -77,15 +77,15 @@ class CountSketch:
 
 @dataclass(frozen=True, kw_only=True)
 class Projection:
-    """A random projection of `numbers` coordinates to `kept` of them, by independent normal numbers."""
+    """A random projection of `dimension` coordinates to `kept` of them, by independent normal numbers."""
 
-    numbers: int
+    dimension: int
     kept: int
     seed: int
 
     def _matrix(self, like: Tensor) -> Tensor:
         random = torch.Generator().manual_seed(self.seed)
-        return (torch.randn((self.numbers, self.kept), generator=random) / math.sqrt(self.kept)).to(like)
+        return (torch.randn((self.dimension, self.kept), generator=random) / math.sqrt(self.kept)).to(like)
 
     def __call__(self, x: Tensor) -> Tensor:
         return x @ self._matrix(x)

@@ -112,7 +112,7 @@ class _Layer:
         self.padding = block.padding
         self.pool = block.pool
         self.side = side  # of the map that enters
-        self.numbers = self.weight.shape[0] * math.prod(size + 2 * self.padding - 2 for size in side)
+        self.map_size = self.weight.shape[0] * math.prod(size + 2 * self.padding - 2 for size in side)
 
 
 def _resolve(precision: str, spec: NetSpec, device: torch.device) -> torch.dtype:
@@ -129,13 +129,13 @@ def _frozen_layers(network: Network, shape: Shape, dtype: torch.dtype, device: t
             grow = 2 * layer.padding - 2
             side = ((side[0] + grow) // layer.pool, (side[1] + grow) // layer.pool)
             layers.append(layer)
-    if not layers or not worth_fusing(device, layers[0].numbers):
+    if not layers or not worth_fusing(device, layers[0].map_size):
         return None
     return layers
 
 
 def _chunks(x: Tensor, layers: list[_Layer]) -> tuple[Tensor, ...]:
-    most = max(1, CHUNK_NUMBERS // max(layer.numbers for layer in layers))
+    most = max(1, CHUNK_NUMBERS // max(layer.map_size for layer in layers))
     return x.tensor_split(math.ceil(x.shape[0] / most))
 
 

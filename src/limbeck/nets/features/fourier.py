@@ -13,7 +13,7 @@ from limbeck.errors import BadInput
 
 @dataclass(frozen=True, kw_only=True)
 class FourierSpec:
-    """How records of `numbers` numbers become `features` features: half of them cosines, half sines.
+    """How records of dimension `numbers` become `features` features: half of them cosines, half sines.
 
     bandwidth is that of the Gaussian kernel, in units of sqrt(numbers): the root mean square difference of two values
     at which the kernel falls to exp(-1/2). It is a public constant, never a median of the data (rule 6).
@@ -32,8 +32,8 @@ class FourierSpec:
 
     def frequencies(self, device: torch.device | str = "cpu") -> Tensor:
         """(numbers, features / 2); the same seed gives the same ones on every device."""
-        generator = torch.Generator().manual_seed(self.seed)
-        drawn = torch.randn((self.numbers, self.features // 2), generator=generator)
+        rng = torch.Generator().manual_seed(self.seed)
+        drawn = torch.randn((self.numbers, self.features // 2), generator=rng)
         return (drawn / (self.bandwidth * math.sqrt(self.numbers))).to(device)
 
 

@@ -20,7 +20,7 @@ class MerfGenerator(nn.Module):
     """Records in [-1, 1] from codes and labels.
 
     Pictures: fc to 200, fc to 16 maps of a quarter of the sides, then twice: enlarge and convolve 5 x 5 (16 to 8 to the
-    channels). For 28 x 28 digits and 5 numbers of code that is the paper's 15-200-784, 16-8-1. Tables: 200, 200, numbers.
+    channels). For 28 x 28 digits and 5 numbers of code that is the paper's 15-200-784, 16-8-1. Tables: 200, 200, dimension.
     """
 
     def __init__(self, shape: Shape, classes: int, code: int) -> None:

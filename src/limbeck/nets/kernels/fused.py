@@ -125,7 +125,7 @@ def _spread(grad: Tensor, pool: int, y: Tensor) -> Tensor:
 @functools.cache
 def _compiled(piece: Callable[..., Any], key: object) -> Callable[..., Any]:
     # One function per map size (the key), so that only the number of records is dynamic. The compiler remembers by a
-    # function's name and place which sizes it has seen differ; under one name every size would become dynamic, and slow.
+    # function's name and line which sizes it has seen differ; under one name every size would become dynamic, and slow.
     name = f"{piece.__name__}_{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
     own = types.FunctionType(piece.__code__.replace(co_name=name, co_qualname=name), piece.__globals__, name)
     return torch.compile(own, dynamic=None)
@@ -158,9 +158,9 @@ def compiler_works() -> bool:
     return True
 
 
-def worth_fusing(device: torch.device, numbers: int) -> bool:
-    """numbers: of the first and largest map that one record fills."""
-    return device.type == "cpu" and numbers >= WORTH_COMPILING and compiler_works()
+def worth_fusing(device: torch.device, size: int) -> bool:
+    """size: of the first and largest map that one record fills."""
+    return device.type == "cpu" and size >= WORTH_COMPILING and compiler_works()
 
 
 def fused_forward(

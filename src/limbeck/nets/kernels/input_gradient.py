@@ -2,7 +2,7 @@
 
 Libraries block convolutions by channels, and with one or three of them most of a block is empty: for the first layer of a
 narrow network this gradient alone takes longer than everything else together. There it is one matrix product, which weighs
-every pixel's flow with each number of the weight, and a compiled pass that shifts the products to their places and adds up.
+every pixel's flow with each number of the weight, and a compiled pass that shifts the products to their positions and adds up.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def _shifted_products(flow: Tensor, weight: Tensor, padding: int) -> Tensor:
 
 
 def shift_piece(products: Tensor, side: int) -> Tensor:
-    """(B, places * channels, H, W) -> (B, channels, h, w): at each pixel the sum of what it is weighed with in every place of
+    """(B, taps * channels, H, W) -> (B, channels, h, w): at each pixel the sum of what it is weighed with by every tap of
     a kernel of this side."""
     channels = products.shape[1] // side**2
     height, width = (size + 1 - side for size in products.shape[2:])
     sums = []
     for channel in range(channels):
         total: Tensor | None = None
-        for place in range(side**2):
-            down, right = side - 1 - place // side, side - 1 - place % side
-            part = products[:, place * channels + channel, down : down + height, right : right + width].float()
+        for tap in range(side**2):
+            down, right = side - 1 - tap // side, side - 1 - tap % side
+            part = products[:, tap * channels + channel, down : down + height, right : right + width].float()
             total = part if total is None else total + part
         assert total is not None
         sums.append(total)

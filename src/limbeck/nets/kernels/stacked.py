@@ -53,7 +53,7 @@ def out_side(side: int, kernel: int, stride: int, padding: int) -> int:
 
 
 def patches(x: Tensor, kernel: int, stride: int, padding: int) -> Tensor:
-    """(n, height, width, channels) to (n, places, kernel * kernel * channels), zeros around the border."""
+    """(n, height, width, channels) to (n, positions, kernel * kernel * channels), zeros around the border."""
     taken: Tensor = _Patches.apply(x, kernel, stride, padding)  # type: ignore[no-untyped-call]
     return taken
 
@@ -86,14 +86,14 @@ class _AddedUp(torch.autograd.Function):
         return _Patches.apply(grad, *ctx.form), None, None, None, None, None  # type: ignore[no-untyped-call]
 
 
-def _looked_up(table: Tensor, places: Tensor) -> Tensor:
-    """Rows of (n, rows, channels) by place; the place past the last row holds zeros. Faster than strided copies."""
-    return F.pad(table, (0, 0, 0, 1)).index_select(1, places.to(table.device))
+def _looked_up(table: Tensor, indices: Tensor) -> Tensor:
+    """Rows of (n, rows, channels) by index; the index past the last row gives zeros. Faster than strided copies."""
+    return F.pad(table, (0, 0, 0, 1)).index_select(1, indices.to(table.device))
 
 
 @functools.lru_cache(maxsize=64)
 def _pixels_of_taps(height: int, width: int, kernel: int, stride: int, padding: int) -> Tensor:
-    """For every tap of every patch, in order, its pixel; past the border, the place after the last one."""
+    """For every tap of every patch, in order, the index of its pixel; past the border, the index after the last one."""
     starts = [torch.arange(out_side(side, kernel, stride, padding)) * stride - padding for side in (height, width)]
     row = starts[0][:, None, None, None] + torch.arange(kernel)[:, None]
     column = starts[1][:, None, None] + torch.arange(kernel)
@@ -103,7 +103,7 @@ def _pixels_of_taps(height: int, width: int, kernel: int, stride: int, padding: 
 
 @functools.lru_cache(maxsize=64)
 def _taps_of_pixels(height: int, width: int, kernel: int, stride: int, padding: int) -> Tensor:
-    """The other way round: (most taps of a pixel, pixels), filled up with the place after the last tap."""
+    """The other way round: (most taps of a pixel, pixels), filled up with the index after the last tap."""
     pixels = _pixels_of_taps(height, width, kernel, stride, padding)
     order = torch.argsort(pixels, stable=True)
     counts = torch.bincount(pixels, minlength=height * width + 1)[: height * width]
@@ -118,11 +118,11 @@ def start_weights(shapes: Shapes, seeds: Sequence[int]) -> dict[str, Tensor]:
 
     A weight of two or more axes, (..., in, out), has that fan in; a bias, named like its weight, has the weight's.
     """
-    numbers = {name: math.prod(shape) for name, shape in shapes.items()}
-    flat = torch.empty(len(seeds), sum(numbers.values()))
+    sizes = {name: math.prod(shape) for name, shape in shapes.items()}
+    flat = torch.empty(len(seeds), sum(sizes.values()))
     for row, seed in zip(flat, seeds, strict=True):
         row.uniform_(-1.0, 1.0, generator=torch.Generator().manual_seed(seed))
-    parts = torch.split(flat, list(numbers.values()), dim=1)
+    parts = torch.split(flat, list(sizes.values()), dim=1)
     return {
         name: (part.view(len(seeds), *shapes[name]) / math.sqrt(_fan_in(name, shapes))).contiguous()
         for name, part in zip(shapes, parts, strict=True)

@@ -59,8 +59,8 @@ class Augmentation:
         """Family and parameters from a generator, or from a seed (the same seed, the same draw)."""
         if not self.families or len(shape) != 3:
             return AugmentationDraw("", ())
-        generator = source if isinstance(source, torch.Generator) else torch.Generator().manual_seed(source)
-        numbers = torch.rand(1 + max(NUMBERS.values()), generator=generator, device=generator.device).tolist()
+        rng = source if isinstance(source, torch.Generator) else torch.Generator().manual_seed(source)
+        numbers = torch.rand(1 + max(NUMBERS.values()), generator=rng, device=rng.device).tolist()
         family = self.families[min(int(numbers[0] * len(self.families)), len(self.families) - 1)]
         return AugmentationDraw(family, tuple(numbers[1 : 1 + NUMBERS[family]]))
 
@@ -76,13 +76,13 @@ def apply(x: Tensor, draw: AugmentationDraw) -> Tensor:
     return _change(x, draw.family, numbers.expand(x.shape[0], -1))
 
 
-def augment_each(x: Tensor, families: Sequence[str], generator: torch.Generator) -> Tensor:
+def augment_each(x: Tensor, families: Sequence[str], rng: torch.Generator) -> Tensor:
     """One family for the batch, parameters of its own for every image, as in DSA's evaluation code."""
     _check(families)
     if not families or x.dim() != 4 or x.shape[0] == 0:
         return x
-    pick = int(torch.randint(len(families), (1,), generator=generator, device=generator.device))
-    numbers = torch.rand(x.shape[0], NUMBERS[families[pick]], generator=generator, device=generator.device)
+    pick = int(torch.randint(len(families), (1,), generator=rng, device=rng.device))
+    numbers = torch.rand(x.shape[0], NUMBERS[families[pick]], generator=rng, device=rng.device)
     return _change(x, families[pick], numbers.to(x.device, x.dtype))
 
 
@@ -137,8 +137,8 @@ def _outside_cut(x: Tensor, u: Tensor) -> Tensor:
         cut = int(size * CUTOUT_RATIO + 0.5)
         # The centre may be any pixel, so a square at the rim is cut smaller.
         start = _whole(u[:, axis], size + 1 - cut % 2)[:, None] - cut // 2
-        place = torch.arange(size, device=x.device)
-        keep.append((place >= start) & (place < start + cut))
+        position = torch.arange(size, device=x.device)
+        keep.append((position >= start) & (position < start + cut))
     return ~(keep[0][:, None, :, None] & keep[1][:, None, None, :])
 
 

@@ -1,4 +1,4 @@
-"""A pool of networks that learn from a set while it changes, each at an age of its own."""
+"""A pool of networks that learn from a set while the set changes, each of another age."""
 
 from __future__ import annotations
 

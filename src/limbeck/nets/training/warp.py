@@ -22,17 +22,17 @@ def warp(x: Tensor, change: Sequence[float]) -> Tensor:
     theta = torch.tensor(change, dtype=x.dtype, device=x.device).view(1, 2, 3)
     # One grid serves all: making it takes longer than an image needs to be moved.
     grid = F.affine_grid(theta, [1, *x.shape[1:]], align_corners=False).expand(len(x), -1, -1, -1)
-    # The sampler fills with zeros, so the background is moved there and back. A rim that were continued instead would say
-    # nothing about how dark a record's own background is: networks with instance norm do not see it otherwise.
+    # The sampler fills with zeros, so the background is moved there and back. Continuing the rim instead
+    # would say nothing about how dark a record's own background is: networks with instance norm do not see it otherwise.
     return F.grid_sample(x - BACKGROUND, grid, align_corners=False) + BACKGROUND
 
 
 def draw_change(
-    generator: torch.Generator, angle: float, scale: float, shift: float, mirror: bool = False
+    rng: torch.Generator, angle: float, scale: float, shift: float, mirror: bool = False
 ) -> tuple[float, ...]:
     """Turn by up to `angle`, stretch each axis by up to the share `scale`, move by up to `shift` half-sides; and `mirror` left
     and right every other time."""
-    u = (torch.rand(6, generator=generator) * 2 - 1).tolist()
+    u = (torch.rand(6, generator=rng) * 2 - 1).tolist()
     turn, wide, high = u[0] * angle, 1 + u[1] * scale, 1 + u[2] * scale
     if mirror and u[5] > 0:
         wide = -wide

@@ -84,9 +84,9 @@ class Critic(Teacher):
         rivals = Rivals(self, len(any_weight), any_weight.device) if self.warm else None
         for step in range(self.warm):
             assert rivals is not None
-            for place in range(self.warm_steps):
-                real = reals(step * self.warm_steps + place)
-                random = torch.Generator().manual_seed(2 * (step * self.warm_steps + place))
+            for turn in range(self.warm_steps):
+                real = reals(step * self.warm_steps + turn)
+                random = torch.Generator().manual_seed(2 * (step * self.warm_steps + turn))
                 fake = rivals.made(real.y.shape[1], random)
                 still = Batch(fake.x.detach(), fake.y, fake.weight)
                 pupils.move(self.loss(pupils.weights, real, still, random))

@@ -59,7 +59,7 @@ class Desk:
             )
         if not self._placed:
             key = self._store.partition_key(self._query.label)
-            self._ensemble.place_records(records, partition(records, question.ensemble.teachers, key))
+            self._ensemble.assign_records(records, partition(records, question.ensemble.teachers, key))
             self._placed = True
         if index == 0:
             self._ensemble.warm_up(self._pause())

@@ -39,8 +39,8 @@ class Ensemble:
         self.moves = torch.zeros(spec.teachers, dtype=torch.int64)
         self.warmed = torch.zeros(spec.teachers, dtype=torch.bool)
         one = teacher.start([_seed(spec, "start", 0)])
-        numbers = sum(value.numel() for value in one.values())
-        self.chunk = chunk or max(1, min(CHUNK_NUMBERS // max(numbers, 1), MOST_IN_CHUNK))
+        size = sum(value.numel() for value in one.values())
+        self.chunk = chunk or max(1, min(CHUNK_NUMBERS // max(size, 1), MOST_IN_CHUNK))
         self.weights = {name: value.new_empty((spec.teachers, *value.shape[1:])) for name, value in one.items()}
         for part in self.each_chunk():
             rows = range(spec.teachers)[part]
@@ -53,7 +53,7 @@ class Ensemble:
         self._records: Records | None = None
         self._partition: Partition | None = None
 
-    def place_records(self, records: Records, partition: Partition) -> None:
+    def assign_records(self, records: Records, partition: Partition) -> None:
         self._records, self._partition = records, partition
 
     @property
@@ -77,7 +77,7 @@ class Ensemble:
     def learn(self, question: Question) -> None:
         """One tick: every teacher of the scheduled block does the same number of steps.
 
-        Guarantee: who learns, how often and on which places of its part is a function of the public spec and clock. A teacher's
+        Guarantee: who learns, how often and on which ranks of its part is a function of the public spec and clock. A teacher's
         weights and moments depend on its own part and on synthetic records alone.
         """
         tick, spec = self.clock, self.spec
@@ -93,28 +93,28 @@ class Ensemble:
     def _slices(self, rows: tuple[int, ...]) -> Iterator[slice]:
         """Neighbouring rows, as many as a chunk holds; rows of a slice have learned equally often."""
         start = 0
-        for place in range(1, len(rows) + 1):
-            ends = place == len(rows) or rows[place] != rows[place - 1] + 1 or place - start == self.chunk
-            if ends or self.moves[rows[place]] != self.moves[rows[start]]:
-                yield slice(rows[start], rows[place - 1] + 1)
-                start = place
+        for end in range(1, len(rows) + 1):
+            ends = end == len(rows) or rows[end] != rows[end - 1] + 1 or end - start == self.chunk
+            if ends or self.moves[rows[end]] != self.moves[rows[start]]:
+                yield slice(rows[start], rows[end - 1] + 1)
+                start = end
 
     def _reals(self, rows: NDArray[np.int64], random: torch.Generator) -> Batch:
         """A batch of each teacher's own records: one from each of `batch` equal strata of its part, turned by a random shift."""
         assert self._records is not None and self._partition is not None
         m = self.spec.batch
         drawn = torch.rand(m + 1, generator=random, dtype=torch.float64).numpy()
-        places = self._partition.places(rows, ((np.arange(m) + drawn[:m]) / m + drawn[m]) % 1.0)
-        there = places >= 0
+        indices = self._partition.indices(rows, ((np.arange(m) + drawn[:m]) / m + drawn[m]) % 1.0)
+        there = indices >= 0
         if len(self._records):
-            taken = np.where(there, places, 0).ravel()
+            taken = np.where(there, indices, 0).ravel()
             x, y = encode(self._records.x[taken], self.schema, self.device), self._records.y[taken]
         else:
-            x, y = torch.zeros(places.size, *self.schema.shape, device=self.device), np.zeros(places.size, np.int64)
+            x, y = torch.zeros(indices.size, *self.schema.shape, device=self.device), np.zeros(indices.size, np.int64)
         weight = torch.from_numpy(there).to(self.device, torch.float32)
-        # An empty part gives zeros in place of whichever record stands first.
-        x = x.view(*places.shape, *self.schema.shape) * weight.view(*places.shape, *[1] * len(self.schema.shape))
-        labels = torch.from_numpy(y.reshape(places.shape) * there).to(self.device)
+        # An empty part gives zeros instead of whichever record stands first.
+        x = x.view(*indices.shape, *self.schema.shape) * weight.view(*indices.shape, *[1] * len(self.schema.shape))
+        labels = torch.from_numpy(y.reshape(indices.shape) * there).to(self.device)
         return Batch(x, labels, weight)
 
     def _warm_reals(self, rows: NDArray[np.int64]) -> Callable[[int], Batch]:
@@ -185,13 +185,13 @@ class ChunkOfPupils:
 
 
 def _fakes(question: Question, step: int, batch: int, device: torch.device) -> Batch:
-    places = torch.arange(step * batch, (step + 1) * batch) % len(question.fakes)
-    x, y = question.fakes[places].to(device), question.fake_labels[places].to(device)
+    indices = torch.arange(step * batch, (step + 1) * batch) % len(question.fakes)
+    x, y = question.fakes[indices].to(device), question.fake_labels[indices].to(device)
     return Batch(x[None], y[None], torch.ones(1, batch, device=device))
 
 
-def _seed(spec: EnsembleSpec, *place: int | str) -> int:
-    digest = hashlib.sha256(repr((spec.seed, *place)).encode()).digest()
+def _seed(spec: EnsembleSpec, *point: int | str) -> int:
+    digest = hashlib.sha256(repr((spec.seed, *point)).encode()).digest()
     return int.from_bytes(digest[:7], "big")
 
 

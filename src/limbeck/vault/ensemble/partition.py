@@ -20,13 +20,13 @@ LEAST_PART = 5
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """order: places of the records, teacher by teacher. bounds: where each teacher's part begins, and the end."""
+    """order: indices of the records, teacher by teacher. bounds: where each teacher's part begins, and the end."""
 
     order: NDArray[np.int64]
     bounds: NDArray[np.int64]
 
-    def places(self, teachers: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.int64]:
-        """(teachers, shares): the record at each share in [0, 1) of a teacher's own part; -1 where the part is empty."""
+    def indices(self, teachers: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """(teachers, shares): the record at each share in [0, 1) of a teacher's own part, by index; -1 for an empty part."""
         first, sizes = self.bounds[teachers], np.diff(self.bounds)[teachers]
         # A share just below 1 may round up to the whole.
         within = np.minimum((shares[None, :] * sizes[:, None]).astype(np.int64), np.maximum(sizes - 1, 0)[:, None])
@@ -39,8 +39,8 @@ class Partition:
 def partition(records: Records, teachers: int, key: bytes) -> Partition:
     """Share the records out by blake2b under a secret key.
 
-    Guarantee: teacher and place within its part depend on the key and on the record's own bytes and label, on nothing else. So
-    a record that is added or removed changes one part, whatever the order of the file, and copies of a record share a
+    Guarantee: a record's teacher and its rank within that part depend on the key and on its own bytes and label alone. So a
+    record that is added or removed changes one part, whatever the order of the file, and copies of a record share a
     teacher.
     """
     hashed = np.frombuffer(

@@ -2,7 +2,7 @@
 
 A file is a sequence of frames, each nonce (12 bytes), length (8 bytes), sealed bytes. The first frame is JSON: clock, identity of
 the ensemble, names, types and shapes; the others are the tensors' bytes in order. Every frame is bound to its grant, its
-query, its file and its place, so frames cannot be swapped.
+query, its file and its index in it, so frames cannot be swapped.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class EnsembleStore:
 
         def frames() -> Iterator[bytes]:
             yield unique
-            for place, plain in enumerate(_plain_frames(json.dumps(header).encode(), tensors)):
+            for index, plain in enumerate(_plain_frames(json.dumps(header).encode(), tensors)):
                 nonce = os.urandom(12)
-                sealed = cipher.encrypt(nonce, plain, self._bound(label, unique, place))
+                sealed = cipher.encrypt(nonce, plain, self._bound(label, unique, index))
                 yield nonce + len(sealed).to_bytes(8, "big")
                 yield sealed
 
@@ -103,30 +103,30 @@ class EnsembleStore:
                     raise RunConflict(
                         f"The teachers in {path.parent} belong to another configuration; put the first one back to resume."
                     )
-                place = 1
+                index = 1
                 for value in into.values():
-                    place = self._fill(value, file, cipher, label, unique, place)
+                    index = self._fill(value, file, cipher, label, unique, index)
                 return int(header["clock"])
         except (OSError, ValueError, KeyError, InvalidTag):
             raise _damaged(path) from None
 
-    def _fill(self, value: Tensor, file: BinaryIO, cipher: AESGCM, label: str, unique: bytes, place: int) -> int:
+    def _fill(self, value: Tensor, file: BinaryIO, cipher: AESGCM, label: str, unique: bytes, index: int) -> int:
         parts = []
         for _ in range(_frames_of(value)):
-            parts.append(self._opened(file, cipher, label, unique, place))
-            place += 1
+            parts.append(self._opened(file, cipher, label, unique, index))
+            index += 1
         flat = np.frombuffer(b"".join(parts), dtype=TYPES[value.dtype]).copy()
         value.copy_(torch.from_numpy(flat).view(value.shape))
-        return place
+        return index
 
-    def _opened(self, file: BinaryIO, cipher: AESGCM, label: str, unique: bytes, place: int) -> bytes:
+    def _opened(self, file: BinaryIO, cipher: AESGCM, label: str, unique: bytes, index: int) -> bytes:
         nonce, length = file.read(12), int.from_bytes(file.read(8), "big")
         if length > 2 * FRAME:
             raise ValueError(length)
-        return cipher.decrypt(nonce, file.read(length), self._bound(label, unique, place))
+        return cipher.decrypt(nonce, file.read(length), self._bound(label, unique, index))
 
-    def _bound(self, label: str, unique: bytes, place: int) -> bytes:
-        return json.dumps([self.grant, label, unique.hex(), place]).encode()
+    def _bound(self, label: str, unique: bytes, index: int) -> bytes:
+        return json.dumps([self.grant, label, unique.hex(), index]).encode()
 
     def drop(self, label: str) -> None:
         """Remove one ensemble's checkpoint, when no further answer can be asked of it."""

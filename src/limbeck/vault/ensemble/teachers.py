@@ -46,7 +46,7 @@ Weights = dict[str, Tensor]
 class Batch(NamedTuple):
     """Records for every teacher of a chunk, or one row of records for all of them (a leading axis of 1).
 
-    weight is 1 for a record and 0 for a place that a teacher with an empty part has nothing for.
+    weight is 1 for a record and 0 for a row that a teacher with an empty part cannot fill.
     """
 
     x: Tensor
@@ -127,7 +127,7 @@ class EnsembleSpec:
     batch     records that a teacher sees at a step, drawn from its own part
     steps     steps at every tick; `first` of them at tick 0 (None: the same)
     block     how many teachers learn at a tick, in rotation (None: all)
-    seed      of first weights and of which places of its part a teacher sees; noise and secret draws never come from it
+    seed      of first weights and of which records of its part a teacher sees; noise and secret draws never come from it
     """
 
     teachers: int
@@ -151,7 +151,7 @@ class EnsembleSpec:
     def block_at(self, tick: int) -> tuple[int, ...]:
         """The teachers that learn at this tick: public, and the same whoever is asked."""
         size = self.block or self.teachers
-        return tuple(sorted((tick * size + place) % self.teachers for place in range(size)))
+        return tuple(sorted((tick * size + index) % self.teachers for index in range(size)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,7 +32,7 @@ class Vote(Question):
     """A question that every teacher answers with a vector."""
 
     def votes(self, scores: Tensor, gradients: Tensor, uniform: Uniform) -> Tensor:
-        """(teachers, ...) from scores (teachers, images) and gradients (teachers, images, numbers); each teacher alone."""
+        """(teachers, ...) from scores (teachers, images) and gradients (teachers, images, dimension); each teacher alone."""
         raise NotImplementedError
 
     def bounded(self, votes: Tensor, clip: float) -> Tensor:
@@ -43,12 +43,12 @@ class Vote(Question):
 def top_signs(gradients: Tensor, k: int, c: float, stochastic: bool, uniform: Uniform) -> Tensor:
     """DataLens, Algorithm 2: the k largest coordinates, cut to c, scaled to [-1, 1], and rounded to signs by chance."""
     k = min(k, gradients.shape[-1])
-    places = gradients.abs().topk(k, dim=-1, sorted=False).indices
-    chosen = gradients.gather(-1, places).clamp(-c, c)
+    indices = gradients.abs().topk(k, dim=-1, sorted=False).indices
+    chosen = gradients.gather(-1, indices).clamp(-c, c)
     scaled = chosen / chosen.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(chosen.dtype).tiny)
     if stochastic:
         scaled = torch.where(uniform(tuple(scaled.shape)).to(scaled) < (1 + scaled) / 2, 1.0, -1.0)
-    return torch.zeros_like(gradients).scatter_(-1, places, scaled)
+    return torch.zeros_like(gradients).scatter_(-1, indices, scaled)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +79,7 @@ class SketchVote(SignVote):
 
     def sketch(self) -> CountSketch:
         return CountSketch(
-            numbers=math.prod(self.x.shape[1:]), rows=self.rows, columns=self.columns, seed=self.sketch_seed
+            dimension=math.prod(self.x.shape[1:]), rows=self.rows, columns=self.columns, seed=self.sketch_seed
         )
 
     def votes(self, scores: Tensor, gradients: Tensor, uniform: Uniform) -> Tensor:
@@ -103,12 +103,12 @@ class LevelVote(Vote):
             raise BadInput(f"levels must be at least 2, got levels={self.levels}.")
 
     def rotation(self) -> Rotation:
-        return Rotation(numbers=math.prod(self.x.shape[1:]), seed=self.rotation_seed)
+        return Rotation(dimension=math.prod(self.x.shape[1:]), seed=self.rotation_seed)
 
     def votes(self, scores: Tensor, gradients: Tensor, uniform: Uniform) -> Tensor:
         rotated = self.rotation()(top_signs(gradients, gradients.shape[-1], self.c, False, uniform))
-        place = (rotated.clamp(-self.reach, self.reach) / self.reach + 1) / 2 * (self.levels - 1)
-        rounded = place.floor() + (uniform(tuple(place.shape)).to(place) < place - place.floor())
+        level = (rotated.clamp(-self.reach, self.reach) / self.reach + 1) / 2 * (self.levels - 1)
+        rounded = level.floor() + (uniform(tuple(level.shape)).to(level) < level - level.floor())
         return rounded * 2 - (self.levels - 1)
 
 
@@ -125,7 +125,7 @@ class BeliefVote(Vote):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinVote(Vote):
-    """G-PATE: the gradient of each image, projected to `kept` numbers; for each of them one vote for one of `bins` bins."""
+    """G-PATE: the gradient of each image, projected to `kept` dimensions; for each of them one vote for one of `bins` bins."""
 
     kind: ClassVar[str] = "bin_vote"
     kept: int
@@ -140,7 +140,7 @@ class BinVote(Vote):
             raise BadInput(f"bins must be at least 2, got bins={self.bins}.")
 
     def projection(self) -> Projection:
-        return Projection(numbers=math.prod(self.x.shape[1:]), kept=self.kept, seed=self.projection_seed)
+        return Projection(dimension=math.prod(self.x.shape[1:]), kept=self.kept, seed=self.projection_seed)
 
     def votes(self, scores: Tensor, gradients: Tensor, uniform: Uniform) -> Tensor:
         projected = self.projection()(gradients)

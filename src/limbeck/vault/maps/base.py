@@ -21,7 +21,7 @@ from torch import Tensor
 from limbeck.nets import Augmentation, NetSpec
 from limbeck.vault.maps.blocks import MOST, Rows, blocks
 
-# A clipped vector is a rounded product, so its norm may pass the bound by a few units in the last place of a float.
+# A clipped vector is a rounded product, so its norm may pass the bound by a few ulps of a float.
 # Clipping to a hair less keeps the sensitivity a true bound.
 SAFE = 1 - 1e-6
 
@@ -63,7 +63,7 @@ class Map:
         return MOST
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
-        """(records, numbers): one row per record. Row i must depend on record i alone (rule 7)."""
+        """(records, dimension): one row per record. Row i must depend on record i alone (rule 7)."""
         raise NotImplementedError
 
     def block_rows(self, x: Tensor, y: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class Map:
         return self.rows(x, y)
 
     def trial(self, x: Tensor, y: Tensor) -> Tensor:
-        """All of a record's numbers whose bits must not depend on the rest of its block, for `steady_block` to compare."""
+        """All values of a record whose bits must not depend on the rest of its block, for `steady_block` to compare."""
         return clip_rows(self.block_rows(x, y).flatten(1), 1.0)
 
     def clipped_sum(
@@ -96,7 +96,7 @@ class Map:
 
 
 def in_blocks(rows: Rows, x: Tensor, y: Tensor, clip: float, block: int) -> Tensor:
-    """(records, numbers) in double precision: every row of x, block by block, clipped.
+    """(records, dimension) in double precision: every row of x, block by block, clipped.
 
     Guarantee: that of `clip_rows`; a row is made from its record by passes of one public shape.
     """
@@ -108,7 +108,7 @@ def in_blocks(rows: Rows, x: Tensor, y: Tensor, clip: float, block: int) -> Tens
 
 
 def form_of(value: Any) -> str:
-    """What decides which kernels a map runs: kinds and sizes of all that it is made of, not its numbers."""
+    """What decides which kernels a map runs: kinds and sizes of all that it is made of, not the values."""
     if isinstance(value, Tensor):
         return f"{tuple(value.shape)} {value.dtype}"
     if isinstance(value, NetSpec | Augmentation | str) or value is None:
@@ -123,8 +123,8 @@ def form_of(value: Any) -> str:
 
 def records_mix(mapping: Map, shape: tuple[int, ...], classes: int, device: torch.device | str = "cpu") -> bool:
     """Whether changing one record changes another record's row, tried on public random records (rule 7)."""
-    generator = torch.Generator().manual_seed(7)
-    x = (torch.rand((3, *shape), generator=generator) * 2 - 1).to(device)
+    rng = torch.Generator().manual_seed(7)
+    x = (torch.rand((3, *shape), generator=rng) * 2 - 1).to(device)
     # The first and the last class, so that a map made for fewer classes fails here and not because of some record's label.
     y = torch.tensor([0, classes - 1, classes - 1], device=device)
     changed = x.clone()

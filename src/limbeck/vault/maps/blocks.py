@@ -1,9 +1,9 @@
 """Blocks: every pass over private records has one fixed, public shape.
 
-A matrix product rounds differently for batches of another size, and in a batch of odd size differently at different places.
+A matrix product rounds differently for batches of another size, and in a batch of odd size differently at different positions.
 A ReLU's derivative, or a choice of the largest coordinates, turns the last bit of a number into a jump; so one more record
 could move what the *others* add, and no clip bounds that. Here records pass in blocks of one size, the last one filled up with
-zeros, and a record's row is the same bits at every place of a block and among any neighbours (rule 12).
+zeros, and a record's row is the same bits at every position of a block and among any neighbours (rule 12).
 
 Whether it really is depends on the kernels of this machine. `steady_block` tries them, and takes smaller blocks where it is not;
 in a block of one record there is nothing to try.
@@ -64,7 +64,7 @@ def blocks(size: int, *tensors: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
 def steady_block(
     rows: Rows, preferred: int, shape: tuple[int, ...], classes: int, device: torch.device | str = "cpu"
 ) -> int:
-    """The largest block, from `preferred` down, in which every record has the same bits at every place tried.
+    """The largest block, from `preferred` down, in which every record has the same bits at every position tried.
 
     Guarantee: reads public random records only. In the block it returns, the kernels of this machine gave each of them the
     same row wherever it stood and whatever stood beside it; a block of one is that by itself.
@@ -74,7 +74,7 @@ def steady_block(
         size = next_smaller(size)
     if size < preferred:
         logger.warning(
-            "This machine's kernels round a record by its place among %d records, so %d pass at a time. Nothing else changes; "
+            "This machine's kernels round a record by its position among %d records, so %d pass at a time. Nothing else changes; "
             "another number of threads (OMP_NUM_THREADS) may be faster.", preferred, size,
         )  # fmt: skip
     return size
@@ -86,11 +86,11 @@ def is_steady(rows: Rows, size: int, shape: tuple[int, ...], classes: int, devic
 
     Two ways of rounding agree for most numbers, so short rows are tried often.
     """
-    generator = torch.Generator().manual_seed(12)
+    rng = torch.Generator().manual_seed(12)
     compared = 0
     for _ in range(MOST_ROUNDS):
-        x = (torch.rand((size, *shape), generator=generator) * 2 - 1).to(device)
-        y = torch.randint(0, classes, (size,), generator=generator).to(device)
+        x = (torch.rand((size, *shape), generator=rng) * 2 - 1).to(device)
+        y = torch.randint(0, classes, (size,), generator=rng).to(device)
         expected = rows(x, y).clone()
         if not (_keeps_when_turned(rows, x, y, expected) and _keeps_among_others(rows, x, y, expected)):
             return False

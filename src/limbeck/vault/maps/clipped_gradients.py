@@ -1,27 +1,17 @@
 """The sum of clipped per-record gradients of a network, without holding the gradient of every record.
 
 One forward and one backward pass over a few records at a time leave, at each layer, what entered it and the gradient of
-what left it. A record's gradient at that layer is a product of the two. Its norm comes in one of two exact ways:
-
-    held    the layer's gradients of these few records are computed, measured, weighted and added up while they are in
-            the cache; best where a layer has many places (convolutions on large maps)
-    ghost   |G^T A|^2 = sum over places p, q of <a_p, a_q> <g_p, g_q>, so that no record's gradient is ever computed, and the
-            weighted sum is one matrix product; best where a layer has few places and many weights (linear layers, the last
-            convolutions of deep networks)
+what left it. `layer_gradients.py` makes norms and weighted sums of the records' gradients of the two.
 
 Clipping is over all weights of a record together; with `per_layer` each weight tensor has an equal share of the bound.
 
-The passes are in single precision, in blocks of one shape (`blocks.py`). Squares are added up in short runs of that
-and then in double precision, and all sums over records are in double: in single precision a sum over thousands of records would
-move by a ten-thousandth of the clip with who stands in which block.
+The passes are in single precision, in blocks of one shape (`blocks.py`). All sums over records are in double precision: in
+single precision a sum over thousands of records would move by a ten-thousandth of the clip with who stands in which block.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -31,111 +21,12 @@ from limbeck.errors import BadInput
 from limbeck.nets import Network
 from limbeck.nets.training.passes import ConvNetPasses, Weights, weight_gradients
 from limbeck.vault.maps.blocks import block_size, blocks
+from limbeck.vault.maps.layer_gradients import Held, Part, layer_parts, only_kept, product
 
 # Factors are rounded; clipping to a hair less keeps the bound a true one.
 SAFE = 1 - 4e-6
-RUN = 128  # numbers whose squares are added up in single precision
-LONG = 16_384  # numbers of a row from which on rows are added one by one
 UNDERFLOW = 1e-15  # more than squares that are too small for single precision can add to a norm
 NUMBERS_AT_ONCE = 1_000_000  # of held gradients and of the largest map, so that both stay in the cache
-
-
-class Part(Protocol):
-    """The gradients of some records with respect to one weight tensor."""
-
-    def squares(self) -> Tensor:
-        """(records,) squared norms, in double precision."""
-        ...
-
-    def weighted(self, factors: Tensor) -> Tensor:
-        """Sum of factor * gradient, as many numbers as the weight has and in its order, in double precision."""
-        ...
-
-    def each(self) -> Tensor:
-        """(records, numbers): every gradient by itself."""
-        ...
-
-    def only(self, kept: Tensor) -> Part:
-        """Zeros in place of the records that are not kept."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    rows: Tensor  # (records, ..., numbers)
-
-    def squares(self) -> Tensor:
-        # Short runs in the rows' own precision, their sum in double: long float32 sums drift.
-        whole = self._flat.shape[1] // RUN * RUN
-        runs: Tensor = torch.linalg.vector_norm(
-            self._flat[:, :whole].reshape(len(self._flat), whole // RUN, RUN), dim=2
-        )
-        return runs.double().square().sum(1) + self._flat[:, whole:].double().square().sum(1)
-
-    def weighted(self, factors: Tensor) -> Tensor:
-        factors, rows = _weighed(factors, self.each())
-        if rows.shape[1] < LONG:
-            total: Tensor = factors @ rows.double()
-            return total
-        total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
-        for factor, row in zip(factors.tolist(), rows, strict=True):
-            total.add_(row, alpha=factor)  # in double precision, without a copy of all rows in it
-        return total
-
-    @functools.cached_property
-    def _flat(self) -> Tensor:
-        return self.rows.reshape(len(self.rows), math.prod(self.rows.shape[1:]))
-
-    def each(self) -> Tensor:
-        return self._flat
-
-    def only(self, kept: Tensor) -> Part:
-        return Held(_only(self.rows, kept))
-
-
-@dataclass(frozen=True, eq=False)
-class Ghost:
-    entered: Tensor  # (records, places, in)
-    flow: Tensor  # (records, places, out)
-
-    def squares(self) -> Tensor:
-        entered, flow = self.entered.double(), self.flow.double()
-        if entered.shape[1] == 1:
-            return entered.square().sum((1, 2)) * flow.square().sum((1, 2))
-        # In double precision, because these terms may cancel.
-        return ((entered @ entered.mT) * (flow @ flow.mT)).sum((1, 2)).clamp_min(0)
-
-    def weighted(self, factors: Tensor) -> Tensor:
-        factors, flow, entered = _weighed(factors, self.flow, self.entered)
-        scaled = (flow.double() * factors[:, None, None]).flatten(0, 1)
-        return (scaled.T @ entered.flatten(0, 1).double()).flatten()
-
-    def each(self) -> Tensor:
-        return Held(torch.bmm(self.flow.mT, self.entered)).each()
-
-    def only(self, kept: Tensor) -> Part:
-        return Ghost(_only(self.entered, kept), _only(self.flow, kept))
-
-
-def _weighed(factors: Tensor, *tensors: Tensor) -> list[Tensor]:
-    """All of them for the records that count at all: most of a block belongs to one class."""
-    counts = factors != 0
-    return [factors.double(), *tensors] if counts.all() else [factors.double()[counts], *(t[counts] for t in tensors)]
-
-
-def _only(tensor: Tensor, kept: Tensor) -> Tensor:
-    # A factor of 0 would not do: 0 times infinity is no number, and would spoil the whole sum.
-    return torch.where(kept.view(-1, *[1] * (tensor.dim() - 1)), tensor, 0.0)
-
-
-def product(entered: Tensor, flow: Tensor) -> Part:
-    """The part of a weight whose gradient is flow^T entered, in the cheaper of the two ways."""
-    places, size, out = entered.shape[1], entered.shape[2], flow.shape[2]
-    if places * places * (size + out) < size * out:
-        return Ghost(entered, flow)
-    if size <= out:
-        return Held(torch.bmm(entered.mT, flow).mT)  # the library is fast for wide results only
-    return Held(torch.bmm(flow.mT, entered))
 
 
 class ClippedGradients:
@@ -156,17 +47,17 @@ class ClippedGradients:
         return block_size(_records_at_once(network, shape))
 
     def clipped_sum(self, x: Tensor, y: Tensor, clip: float, per_layer: bool = False) -> Tensor:
-        """(numbers,) in double precision, in the order of the weights. Guarantee: that of `add_clipped`."""
+        """(dimension,) in double precision, in the order of the weights. Guarantee: that of `add_clipped`."""
         total = self.zeros(1)
         for real, (part, labels, row) in blocks(self._block, x, y, torch.zeros_like(y)):
             self.add_clipped(total, part, labels, row, real, clip, per_layer)
         return total[0]
 
     def zeros(self, count: int) -> Tensor:
-        """The sums over no record: (count, numbers)."""
+        """The sums over no record: (count, dimension)."""
         first = next(iter(self._weights.values()))
-        numbers = sum(value.numel() for value in self._weights.values())
-        return torch.zeros(count, numbers, dtype=torch.float64, device=first.device)
+        dimension = sum(value.numel() for value in self._weights.values())
+        return torch.zeros(count, dimension, dtype=torch.float64, device=first.device)
 
     def add_clipped(
         self, total: Tensor, x: Tensor, y: Tensor, row: Tensor, real: int, clip: float, per_layer: bool = False
@@ -180,7 +71,7 @@ class ClippedGradients:
         squares = _squares(parts)
         finite = squares.isfinite().all(0)
         if not finite.all():
-            parts, squares = {name: part.only(finite) for name, part in parts.items()}, _only(squares.T, finite).T
+            parts, squares = {name: part.only(finite) for name, part in parts.items()}, only_kept(squares.T, finite).T
         if per_layer:
             factors = _factors(squares, clip / math.sqrt(len(parts)))
         else:
@@ -194,7 +85,7 @@ class ClippedGradients:
             total[index] += torch.cat([sums[name] for name in self._weights])
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
-        """(records, numbers): the gradient of every record, in one pass, for maps that need each one by itself."""
+        """(records, dimension): the gradient of every record, in one pass, for maps that need each one by itself."""
         parts = self.parts(x, y)
         return torch.cat([parts[name].each() for name in self._weights], dim=1)
 
@@ -243,26 +134,6 @@ class ClippedGradients:
         for (name, (entered, _)), flow in zip(seen.items(), flows, strict=True):
             parts |= {f"{name}.{key}": part for key, part in layer_parts(layers[name], entered, flow).items()}
         return parts
-
-
-def layer_parts(layer: nn.Module, entered: Tensor, flow: Tensor) -> dict[str, Part]:
-    """The gradients of one layer's weights, from what entered it and the gradient of what left it."""
-    if isinstance(layer, nn.Conv2d):
-        columns = F.unfold(entered, layer.kernel_size, layer.dilation, layer.padding, layer.stride).mT  # type: ignore[arg-type]
-        weight = product(columns, flow.flatten(2).mT)
-        bias: Part = Held(flow.flatten(2).sum(2))
-    elif isinstance(layer, nn.Linear):
-        wide, left = (tensor.reshape(len(tensor), -1, tensor.shape[-1]) for tensor in (entered, flow))
-        weight, bias = product(wide, left), Held(left.sum(1))
-    elif isinstance(layer, nn.GroupNorm):
-        normal = F.group_norm(entered, layer.num_groups, eps=layer.eps)
-        weight, bias = Held((normal * flow).flatten(2).sum(2)), Held(flow.flatten(2).sum(2))
-    else:
-        assert isinstance(layer, nn.Embedding)
-        wide = flow.reshape(len(flow), -1, flow.shape[-1])
-        places = F.one_hot(entered.reshape(len(entered), -1), layer.num_embeddings).to(flow.dtype)
-        return {"weight": product(wide, places)}
-    return {"weight": weight} if layer.bias is None else {"weight": weight, "bias": bias}
 
 
 def _squares(parts: dict[str, Part]) -> Tensor:

@@ -86,7 +86,7 @@ def augmented_block(
 
 
 def changed_by_each(x: Tensor, augmentation: Augmentation | None) -> Tensor:
-    """(records, numbers): under every family of the augmentation, whichever a run will draw."""
+    """(records, dimension): under every family of the augmentation, whichever a run will draw."""
     families = augmentation.families if augmentation is not None and x.dim() == 4 else ()
     draws = [AugmentationDraw(family, (0.3, 0.7, 0.2)[: NUMBERS[family]]) for family in families]
     return torch.cat([x.new_zeros(len(x), 0), *(apply(x, draw).flatten(1) for draw in draws)], dim=1).double()

@@ -89,5 +89,5 @@ def top_by_dimension(rows: Tensor, share: float) -> Tensor:
     >>> top_by_dimension(torch.tensor([[1.0, -3.0, 2.0, 0.0]]), 0.25).tolist()
     [[0.0, -3.0, 0.0, 0.0]]
     """
-    places = rows.abs().topk(max(1, int(share * rows.shape[1])), dim=1).indices
-    return torch.zeros_like(rows).scatter_(1, places, rows.gather(1, places))
+    indices = rows.abs().topk(max(1, int(share * rows.shape[1])), dim=1).indices
+    return torch.zeros_like(rows).scatter_(1, indices, rows.gather(1, indices))
