@@ -54,9 +54,7 @@ from limbeck.vault.api import Ask, FeatureResidual
 
 MANY = 1000  # records per class, from which on answers of networks are worth their noise
 LITTLE_NOISE = 3.0  # epsilon, from which on more answers or wider networks are worth their time; 1 and 10 were tried
-MUCH_NOISE = (
-    0.5  # epsilon, below which Fourier features cost more than they tell, on held-out records; 0.2 and 1 were tried
-)
+MUCH_NOISE = 0.5  # epsilon, below which Fourier features cost more than they tell; 0.2 and 1 were tried
 SLOWEST = 1e-4  # the step size that the descent ends with
 
 
