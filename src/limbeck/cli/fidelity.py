@@ -50,11 +50,11 @@ def fidelity(
     from limbeck.evaluate.fidelity import Options, fidelity_of_release
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
-    from limbeck.release.destination import require_result_place
+    from limbeck.release.destination import require_result_path
     from limbeck.runs.condense import Request, checked_device
 
     checked_device(device)
-    require_result_place(out, "Figures of private records are")
+    require_result_path(out, "Figures of private records are")
     text = {name: None if value is None else str(value) for name, value in (("schema", schema), ("root", root))}
     real = Request(data=data, schema=text["schema"], label=label, root=text["root"])
     heldout = Request(data=test or data, schema=text["schema"], label=label, root=text["root"])

@@ -38,12 +38,13 @@ from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_t
 from limbeck.files import as_json, write_atomic
 from limbeck.methods import METHODS, method_named
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import ClippedSum, require_positive
+from limbeck.privacy.queries import ClippedSum, finite_or_word, require_positive
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.destination import is_unfinished, require_outside
 from limbeck.release.model import read_model
+from limbeck.release.statement import read_certificate
 from limbeck.runs.condense import Request, condense, make_plan, resume
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.ledger.sums import budget_command, check_fits, rounded_up, total
@@ -239,7 +240,7 @@ def _release(
     reporter: Reporter,
 ) -> None:
     folder = folders[-1]
-    if (folder / certificates.NAME).exists() and not is_unfinished(folder):
+    if (folder / CERTIFICATE).exists() and not is_unfinished(folder):
         return
     if is_unfinished(folder):
         resume(folder, reporter, course.request.ledger_path)
@@ -290,11 +291,13 @@ def _result(
 def _curve(out: Path, name: str, runs: list[list[list[float]]]) -> dict[str, Any]:
     """The scores of one method, and what its certificates say about every stage."""
     releases = [f"{name}/stage-{stage + 1}" for stage in range(len(runs))]
-    stated = [certificates.read(out / release) for release in releases]
+    stated = [read_certificate(out / release) for release in releases]
     return {
-        "epsilon": max(certificate["epsilon"] for certificate in stated),  # parallel: a record is in one stage
-        "epsilon_by_stage": [certificate["epsilon"] for certificate in stated],
-        "settings": [certificate["settings"] for certificate in stated],
+        "epsilon": finite_or_word(
+            max(certificate.epsilon for certificate in stated)
+        ),  # parallel: a record is in one stage
+        "epsilon_by_stage": [finite_or_word(certificate.epsilon) for certificate in stated],
+        "settings": [certificate.settings for certificate in stated],
         "releases": releases,
         "mean": [round(statistics.fmean(map(statistics.fmean, stage)), 4) for stage in runs],
         "std": [std_of([statistics.fmean(run) for run in stage]) for stage in runs],

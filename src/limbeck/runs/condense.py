@@ -30,6 +30,7 @@ from limbeck.methods import Method, Result, TrainedModel, method_named, settings
 from limbeck.privacy.plan import Plan, draw_up
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
+from limbeck.release.certificate import Certificate
 from limbeck.release.destination import RUN_STATE as STATE
 from limbeck.release.destination import resume_command
 from limbeck.release.model import read_model
@@ -298,7 +299,7 @@ def _finish(
     return _outcome(folder, grant.plan, vault.randomness, began)
 
 
-def _pages(certificate: dict[str, Any], schema: Schema, result: Result) -> Mapping[str, bytes]:
+def _pages(certificate: Certificate, schema: Schema, result: Result) -> Mapping[str, bytes]:
     from limbeck.report.pages import (
         release_pages,  # plotting and templates take a second, which asking need not wait for
     )
