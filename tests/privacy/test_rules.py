@@ -520,7 +520,7 @@ def test_rule_11_a_certificate_states_no_score(source: MemorySource, tmp_path: P
         assert not [key for key in _keys(values) if any(word in key for word in SCORES)]
     scores = {"accuracy": {"convnet": {"mean": 91.2, "std": 1.0, "runs": [91.2]}}, "majority_rate": 10.0}
     mark = "of models that were trained on the synthetic set alone"
-    assert mark in report_page(stated, source.schema, b"", scores)
+    assert mark in report_page(read_certificate(release), source.schema, b"", scores)
     assert mark not in (release / "report.html").read_text()
 
 
