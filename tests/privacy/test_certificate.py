@@ -17,9 +17,9 @@ from limbeck.errors import NotAuthentic
 from limbeck.progress import Silent
 from limbeck.release.signature import signing_key
 from limbeck.release.verification import require_releasable, verify
-from limbeck.runs.condense import Request, condense, plan_for
 from limbeck.vault.noise import SECURE
 from stated import signed
+from working import asked, condense, plan_for
 
 Tamper = Callable[[dict[str, Any]], Any]
 
@@ -28,8 +28,8 @@ Tamper = Callable[[dict[str, Any]], Any]
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real release of the digits."""
     folder = tmp_path_factory.mktemp("digits")
-    request = Request(data="digits", ledger=str(folder / "ledger.sqlite"))
-    plan, source = plan_for(request, "ldpdc", {"per_class": 2, "L": 10, "sigma": 2.0}, None, DELTA)
+    request = asked(data="digits", ledger=str(folder / "ledger.sqlite"))
+    plan, source = plan_for(request.data, "ldpdc", {"per_class": 2, "L": 10, "sigma": 2.0}, None, DELTA)
     return condense(request, plan, source, folder / "release", Silent()).release
 
 

@@ -28,7 +28,6 @@ from limbeck.release import certificate as certificates
 from limbeck.release import verification
 from limbeck.release.statement import read_certificate
 from limbeck.report.page import report_page
-from limbeck.runs.condense import make_plan
 from limbeck.vault.api import Grant, Identity, Map, OneHot, RandomFeatures
 from limbeck.vault.encoding import encode
 from limbeck.vault.ledger import Ledger
@@ -37,6 +36,7 @@ from limbeck.vault.maps import MAPS, blocks
 from limbeck.vault.maps.base import records_mix
 from limbeck.vault.noise import INSECURE, SECURE, Randomness
 from limbeck.vault.sampling import poisson_sample
+from working import make_plan
 
 MakeVault = Callable[..., LocalVault]
 COUNT = ClippedSum(label="counts", map="one_hot", clip=1.0, noise_multiplier=5.0, by_class=False)

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import limbeck
+import working as work
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.progress import Silent
 from limbeck.release.certificate import Certificate
@@ -22,7 +23,6 @@ from limbeck.release.signature import signing_key
 from limbeck.release.statement import read_certificate
 from limbeck.release.verification import verify
 from limbeck.report.page import report_page
-from limbeck.runs import condense as work
 from stated import WHOLE, signed
 
 Cli = Callable[..., Any]
@@ -32,8 +32,8 @@ SETTINGS = {"T": 3, "B": 100, "sigma": 2.0, "width": 4, "depth": 1}
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("model")
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "dpsgd", SETTINGS, None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "dpsgd", SETTINGS, None, 1e-5)
     return work.condense(request, plan, source, root / "model", Silent()).release
 
 
@@ -97,8 +97,8 @@ def test_evaluate_scores_the_model_itself(release: Path, cli: Cli) -> None:
 def test_a_model_is_not_read_as_a_set_nor_a_set_as_a_model(release: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="load_model"):
         read_release(release)
-    request = work.Request(data="digits", ledger=str(tmp_path / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "ldpdc", {"per_class": 2, "sigma": 2.0}, None, 1e-5)
+    request = work.asked(ledger=str(tmp_path / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "ldpdc", {"per_class": 2, "sigma": 2.0}, None, 1e-5)
     other = work.condense(request, plan, source, tmp_path / "set", Silent()).release
     assert not is_model(other) and "content" not in json.loads((other / "certificate.json").read_text())
     with pytest.raises(BadInput, match="synthetic set"):

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import working as work
 from limbeck.errors import LimbeckError, RunConflict
 from limbeck.progress import Silent
 from limbeck.release.certificate import NAME
@@ -20,8 +21,7 @@ from limbeck.release.destination import RUN_STATE as STATE
 from limbeck.release.signature import signing_key
 from limbeck.release.statement import read_certificate
 from limbeck.release.verification import verify
-from limbeck.runs import condense as work
-from limbeck.runs.folder import computing_with
+from limbeck.runs.execution import computing_with
 from limbeck.vault.ledger import Ledger
 from stated import signed
 
@@ -42,8 +42,8 @@ def one_thread() -> Iterator[None]:
 
 
 def made(method: str, root: Path) -> Path:
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"), insecure_seed=7)
-    plan, source = work.plan_for(request, method, METHODS[method], None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"), insecure_seed=7)
+    plan, source = work.plan_for(request.data, method, METHODS[method], None, 1e-5)
     return work.condense(request, plan, source, root / "out", Silent(), checkpoint_seconds=0.0).release
 
 
