@@ -23,6 +23,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from limbeck.privacy.queries import finite_or_word
+from limbeck.release.statement import read_certificate
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -135,7 +138,7 @@ def score(name: str, row: Row, release: Path | None, preset: str, keep: Path | N
                 "condense", row.data, *row.condense, "--out", str(release), "--ledger", f"{scratch}/l.sqlite"
             )
         scores = limbeck("evaluate", str(release), *evaluate)
-        certificate = json.loads((release / "certificate.json").read_text())
+        certificate = read_certificate(release)
     kept = ("content", "preset", "labels", "repeats", "records", "test_records", "accuracy", "control", "majority_rate")
     areas = {row["model"]: row["area_under_curve"] for row in scores.get("rows", []) if "area_under_curve" in row}
     return {
@@ -143,15 +146,15 @@ def score(name: str, row: Row, release: Path | None, preset: str, keep: Path | N
             " ".join(("limbeck condense", row.data, *row.condense, "--out RELEASE")),
             " ".join(("limbeck evaluate RELEASE", *evaluate)),
         ],
-        "epsilon": certificate["epsilon"],
-        "accounting": certificate["accounting"],
-        "settings": certificate["settings"],
+        "epsilon": finite_or_word(certificate.epsilon),
+        "accounting": certificate.accounting.to_dict(),
+        "settings": certificate.settings,
         "condense_seconds": made.get("seconds"),
         "condense_peak_megabytes": made.get("peak_megabytes"),
         **{key: scores[key] for key in kept if key in scores},
         **({"area_under_curve": areas} if areas else {}),
         "paper": None if row.paper is None else {"accuracy": row.paper, "epsilon": row.paper_epsilon},
-        "versions": certificate["versions"],
+        "versions": certificate.versions,
     }
 
 

@@ -9,7 +9,6 @@ import argparse
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,6 +16,7 @@ from benchmarks.accuracy import limbeck
 from limbeck.evaluate.frechet import frechet_distance
 from limbeck.evaluate.judge import judge_of
 from limbeck.progress import Silent
+from limbeck.release.statement import read_certificate
 from limbeck.runs.request import DataReference
 from limbeck.vault.encoding import encode
 
@@ -46,7 +46,7 @@ def main() -> None:
         if options.release is None:
             limbeck(*CONDENSE, "--out", str(release), "--ledger", f"{scratch}/ledger.sqlite")
         measured = limbeck(*(str(release) if word == "RELEASE" else word for word in FIDELITY))
-        certificate: dict[str, Any] = json.loads((release / "certificate.json").read_text())
+        certificate = read_certificate(release)
     result = {
         "commands": [
             "python -m benchmarks.fidelity",
@@ -55,7 +55,7 @@ def main() -> None:
         ],
         "fidelity": {**measured, "release": "RELEASE"},
         "frechet_classifier_distance_by_noise": distances_under_noise(),
-        "versions": certificate["versions"],
+        "versions": certificate.versions,
     }
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
     print(f"inception score of the test images: {measured['real_test']['inception_score']}")

@@ -6,7 +6,6 @@ python -m benchmarks.pictures docs/images/side-by-side-mnist.png Elixir=RELEASE 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import matplotlib
@@ -25,12 +24,11 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("sets", nargs="+", help="TITLE=RELEASE")
     options = parser.parse_args()
-    figure, places = plt.subplots(1, len(options.sets), figsize=(2.2 * len(options.sets), 4), layout="constrained")
-    for axes, (title, _, folder) in zip(places, (word.partition("=") for word in options.sets), strict=True):
+    figure, panels = plt.subplots(1, len(options.sets), figsize=(2.2 * len(options.sets), 4), layout="constrained")
+    for axes, (title, _, folder) in zip(panels, (word.partition("=") for word in options.sets), strict=True):
         made = read_release(Path(folder))
-        epsilon = json.loads((Path(folder) / "certificate.json").read_text())["epsilon"]
         axes.imshow(image_grid(made.x, made.y, made.schema, columns=PER_CLASS), cmap="gray", interpolation="nearest")
-        axes.set_title(f"{title}\nepsilon {epsilon:.2f}", fontsize=9)
+        axes.set_title(f"{title}\nepsilon {made.certificate.epsilon:.2f}", fontsize=9)
         axes.axis("off")
     figure.savefig(options.out, dpi=150, bbox_inches="tight")
 

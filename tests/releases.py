@@ -10,7 +10,10 @@ from typing import Any
 import working as work
 from limbeck.files import as_json
 from limbeck.progress import Silent
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import NAME
+from limbeck.release.signature import signing_key
+from limbeck.release.verification import file_hash
+from stated import signed
 
 SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 
@@ -30,9 +33,8 @@ def copied(release: Path, target: Path) -> Path:
 
 def signed_anew(release: Path, key: Path) -> None:
     """Sign a release again after its files were changed, as a hasty owner with a script could."""
-    values: dict[str, Any] = json.loads((release / certificates.NAME).read_text())
+    values: dict[str, Any] = json.loads((release / NAME).read_text())
     values.pop("signature")
-    files = [path for path in release.rglob("*") if path.is_file() and path.name != certificates.NAME]
-    values["files"] = {path.relative_to(release).as_posix(): certificates.file_hash(path) for path in sorted(files)}
-    signed = certificates.sign(values, certificates.signing_key(key))
-    (release / certificates.NAME).write_bytes(as_json(signed))
+    files = [path for path in release.rglob("*") if path.is_file() and path.name != NAME]
+    values["files"] = {path.relative_to(release).as_posix(): file_hash(path) for path in sorted(files)}
+    (release / NAME).write_bytes(as_json(signed(values, signing_key(key))))

@@ -29,9 +29,11 @@ from limbeck.evaluate.sets import real_subset, score_set
 from limbeck.evaluate.spread import DIGITS, spread
 from limbeck.methods import METHODS
 from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.destination import is_unfinished
 from limbeck.release.reader import read_release
+from limbeck.release.statement import read_certificate
 from limbeck.runs.condense import condense
 from limbeck.runs.planning import plan_for
 from limbeck.runs.request import DataReference, Request, RunOptions
@@ -147,8 +149,13 @@ def recipe_digest(run: Run, plan: Plan, number: int) -> str:
 
 
 def _statement(release: Path) -> dict[str, Any]:
-    certificate = json.loads((release / "certificate.json").read_text(encoding="utf-8"))
-    return {name: certificate[name] for name in ("settings", "epsilon", "adjacency", "accounting")}
+    certificate = read_certificate(release)
+    return {
+        "settings": certificate.settings,
+        "epsilon": finite_or_word(certificate.epsilon),
+        "adjacency": certificate.adjacency,
+        "accounting": certificate.accounting.to_dict(),
+    }
 
 
 def summary(scores: Mapping[str, Sequence[float]], averaged: Sequence[str] = ()) -> dict[str, Any]:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from limbeck.errors import LimbeckError
     from limbeck.privacy.plan import Plan
     from limbeck.privacy.schema import Column, Schema
-    from limbeck.release.certificate import verify
     from limbeck.release.generator import load_generator
     from limbeck.release.model import load_model
+    from limbeck.release.verification import verify
     from limbeck.runs.estimator import Condenser
     from limbeck.runs.planning import make_plan
     from limbeck.vault.ledger import Ledger
@@ -33,7 +33,7 @@ _HOMES = {
     "load_model": "limbeck.release.model",
     "make_plan": "limbeck.runs.planning",
     "open_source": "limbeck.data",
-    "verify": "limbeck.release.certificate",
+    "verify": "limbeck.release.verification",
 }
 
 __all__ = [

@@ -35,7 +35,7 @@ def test_a_curve_ends_at_the_epsilon_of_the_certificate(cli: Any, release: Path,
     points = ended.json["points"]
     assert [point["step"] for point in points] == [4, 8]
     assert points[0]["epsilon"] < points[1]["epsilon"]
-    assert points[1]["epsilon"] == pytest.approx(read_release(release).certificate["epsilon"], abs=1e-5)
+    assert points[1]["epsilon"] == pytest.approx(read_release(release).certificate.epsilon, abs=1e-5)
     assert all(0 <= point["accuracy"] <= 100 and len(point["runs"]) == 2 for point in points)
     assert json.loads(out.read_text()) == ended.json
     assert picture.read_bytes()[:4] == b"\x89PNG"
@@ -44,7 +44,7 @@ def test_a_curve_ends_at_the_epsilon_of_the_certificate(cli: Any, release: Path,
 
 def test_what_was_spent_never_exceeds_the_plan(release: Path) -> None:
     found = read_release(release)
-    assert spent_after(found, 10**6) == pytest.approx(found.certificate["epsilon"], abs=1e-5)
+    assert spent_after(found, 10**6) == pytest.approx(found.certificate.epsilon, abs=1e-5)
 
 
 def test_private_test_records_make_it_the_owners(cli: Any, release: Path, tmp_path: Path) -> None:

@@ -90,10 +90,10 @@ def test_every_stage_is_a_party_with_a_release_and_a_booking_of_its_own(course: 
     assert list(accounts) == ["digits/stage-1", "digits/stage-2"]
     for stage, account in enumerate(accounts.values()):
         certificates = [verify(root / "out" / name / f"stage-{stage + 1}") for name in ("ldpdc", "dpsgd")]
-        assert all(certificate["dataset"] == account.dataset for certificate in certificates)
-        assert account.spent_epsilon == pytest.approx(sum(certificate["epsilon"] for certificate in certificates))
-        assert len(certificates[0]["public_assumptions"]["classes"]) == 5
-        assert len(certificates[1]["public_assumptions"]["classes"]) == 10
+        assert all(certificate.dataset == account.dataset for certificate in certificates)
+        assert account.spent_epsilon == pytest.approx(sum(certificate.epsilon for certificate in certificates))
+        assert len(certificates[0].public_assumptions.classes) == 5
+        assert len(certificates[1].public_assumptions.classes) == 10
     for curve in result["curves"].values():
         assert curve["epsilon"] == max(curve["epsilon_by_stage"]) <= 8
 
@@ -101,8 +101,8 @@ def test_every_stage_is_a_party_with_a_release_and_a_booking_of_its_own(course: 
 def test_a_model_goes_on_from_the_one_of_the_stage_before(course: tuple[Path, dict[str, Any]]) -> None:
     out = course[0] / "out" / "dpsgd"
     first, second = read_model(out / "stage-1"), read_model(out / "stage-2")
-    assert first.certificate["settings"]["start"] == "random"
-    assert second.certificate["settings"]["start"] == first.model.fingerprint()
+    assert first.certificate.settings["start"] == "random"
+    assert second.certificate.settings["start"] == first.model.fingerprint()
 
 
 def test_the_same_course_again_changes_and_pays_nothing(course: tuple[Path, dict[str, Any]], cli: Cli) -> None:

@@ -104,7 +104,7 @@ def test_a_run_ends_in_a_set_and_a_generator(tmp_path: Path, name: str) -> None:
     out = make(name, SMALL[name], tmp_path / "out", tmp_path / "ledger.sqlite")
     release = read_release(out)
     assert release.x.shape == (30, 1, 8, 8) and np.bincount(release.y).tolist() == [3] * 10
-    assert release.certificate["drawn"] == {"votes": 4}
+    assert release.certificate.drawn == {"votes": 4}
     more, labels = load_generator(out).sample(20, seed=1)
     assert more.shape == (20, 1, 8, 8) and np.bincount(labels).tolist() == [2] * 10
     assert not (tmp_path / "teachers").exists()

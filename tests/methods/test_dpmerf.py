@@ -97,7 +97,7 @@ def test_the_generator_survives_colour_images() -> None:
 def test_the_set_is_made_from_one_answer(tmp_path: Path) -> None:
     release = read_release(make("dpmerf", SMALL, tmp_path / "out", tmp_path / "ledger.sqlite"))
     assert release.x.shape == (30, 1, 8, 8) and np.bincount(release.y).tolist() == [3] * 10
-    assert release.certificate["drawn"] == {"embedding": 1}
+    assert release.certificate.drawn == {"embedding": 1}
 
 
 @pytest.mark.parametrize(

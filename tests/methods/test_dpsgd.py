@@ -193,6 +193,6 @@ def test_a_table_is_learnt_too(tmp_path: Path) -> None:
     x = (y[:, None] * 0.5 + generator.uniform(0, 0.5, (600, 4))).astype(np.float32)
     schema = dataclasses.replace(SCHEMA, name="flat", shape=(4,), classes=("a", "b"), records=600, low=0, high=1)
     fitted = Condenser(method="dpsgd", epsilon=3.0, settings={"T": 50, "B": 200}).fit(x, y, schema=schema)
-    assert not hasattr(fitted, "X_") and fitted.certificate_["content"] == "model"
+    assert not hasattr(fitted, "X_") and fitted.certificate_.content == "model"
     guessed = fitted.model_(torch.from_numpy(2 * x - 1)).argmax(1).numpy()
-    assert (guessed == y).mean() > 0.9 and math.isclose(fitted.certificate_["epsilon"], 3.0, rel_tol=1e-2)
+    assert (guessed == y).mean() > 0.9 and math.isclose(fitted.certificate_.epsilon, 3.0, rel_tol=1e-2)

@@ -98,7 +98,7 @@ def test_the_set_and_its_generator_are_released(tmp_path: Path, whole: Path, var
         out = make("gswgan", {**SMALL, "variant": "B"}, tmp_path / "out", tmp_path / "ledger.sqlite")
     release, generator = read_release(out), load_generator(out)
     assert release.x.shape == (20, 1, 8, 8) and np.bincount(release.y).tolist() == [2] * 10
-    assert release.certificate["drawn"] == {"gradients": 5}
+    assert release.certificate.drawn == {"gradients": 5}
     assert (generator.spec.kind, generator.spec.law, generator.spec.fitted) == ("dcgan", "bernoulli", 0)
     latents = generator.spec.latents(20, method_named("gswgan", SMALL).rng("set"))
     again = generator.network(latents, torch.from_numpy(release.y)).numpy()

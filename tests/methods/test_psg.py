@@ -97,7 +97,7 @@ def test_the_ceilings_run_with_an_infinite_budget_only(tmp_path: Path, name: str
     with Ledger.open(asked(data="digits").ledger_path) as ledger:
         ledger.set_budget("digits", float("inf"), 0.5)
     found = read_release(made(tmp_path, name, SMALL | {"K": 1}, float("inf")))
-    assert found.certificate["private"] is False
+    assert found.certificate.private is False
     with pytest.raises(BadInput, match="not private"):
         plan_for(DataReference(data="digits"), name, SMALL, 1.0, 1e-5)
 

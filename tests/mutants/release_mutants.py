@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutation import Faults, Mutation
 
 certificate, editions, release = (
-    Faults("release/certificate.py"),
+    Faults("release/certificate.py", "release/statement.py", "release/signature.py", "release/verification.py"),
     Faults("release/editions.py"),
     Faults("release/writer.py", "release/reader.py"),
 )
@@ -23,21 +23,21 @@ MARKS = "cli/test_evaluate.py"
 RELEASE: tuple[Mutation, ...] = (
     certificate(
         "certificate-not-verified",
-        'key.verify(bytes.fromhex(signature["value"]), _canonical(certificate))',
-        'bytes.fromhex(signature["value"])',
+        "key.verify(bytes.fromhex(signature.value), _canonical(stated))",
+        "bytes.fromhex(signature.value)",
         "anybody may change it",
         f"{TESTS}::test_no_field_can_be_changed",
     ),
     certificate(
         "certificate-date-not-signed",
-        'if key != "signature"}',
-        'if key not in ("signature", "created")}',
+        "if key != ENTRY}",
+        'if key not in (ENTRY, "created")}',
         "a part of it is not signed",
         f"{TESTS}::test_no_field_can_be_changed",
     ),
     certificate(
         "certificate-any-key",
-        'if expected_key is not None and signature["public_key"] != expected_key.lower()',
+        "if expected_key is not None and signature.public_key != expected_key.lower()",
         "if expected_key is not None and not expected_key",
         "somebody else signed",
         f"{TESTS}::test_another_key_is_found_where_the_owners_is_known",
@@ -49,7 +49,7 @@ RELEASE: tuple[Mutation, ...] = (
         "one name, two values",
         f"{TESTS}::test_a_name_that_stands_twice_is_refused",
     ),
-    certificate("certificate-unknown-entry", "    if unknown:", "    if not certificate:", "a score in it", LIES),
+    certificate("certificate-unknown-entry", "        if unknown:", "        if not values:", "a score in it", LIES),
     certificate(
         "certificate-accounting-differs",
         'for name in ("epsilon", "delta", "adjacency"))',
@@ -59,15 +59,15 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-adjacency",
-        'if (certificate["adjacency"], certificate["unit"]) != (schema.adjacency, schema.unit)',
-        'if certificate["adjacency"] != schema.adjacency',
+        "if (certificate.adjacency, certificate.unit) != (schema.adjacency, schema.unit)",
+        "if certificate.adjacency != schema.adjacency",
         "another unit of privacy",
         LIES,
     ),
     certificate(
         "certificate-insecure-releasable",
-        '(certificate["private"] and certificate["generator"] == SECURE)',
-        'certificate["private"]',
+        "(certificate.private and certificate.randomness == SECURE)",
+        "certificate.private",
         "noise that is not secret is called so",
         LIES,
     ),
@@ -80,8 +80,8 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-not-private",
-        'if certificate["private"] != math.isfinite(stated)',
-        'if certificate["private"] is None',
+        "if certificate.private != math.isfinite(stated)",
+        "if certificate.private is None",
         "the word private is free",
         f"{WORDS}::test_the_word_private_is_for_a_finite_epsilon_only",
     ),
@@ -101,8 +101,8 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-delta",
-        'require_delta(certificate["delta"], schema.records)',
-        'require_delta(certificate["delta"])',
+        "require_delta(certificate.delta, schema.records)",
+        "require_delta(certificate.delta)",
         "delta above 1/N",
         f"{WORDS}::test_a_delta_above_one_in_n_is_found_although_epsilon_follows_from_it",
     ),
@@ -146,7 +146,7 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-records",
-        ' or (certificate["records"] > 0) != (content == SET)',
+        " or (certificate.records > 0) != (content == SET)",
         "",
         "a set without records, a model with some",
         f"{WORDS}::test_a_set_that_calls_itself_a_model_is_found",
@@ -160,29 +160,29 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-shared-not-private",
-        'if not certificate["private"]:',
-        'if certificate["private"] is None:',
+        "if not certificate.private:",
+        "if certificate.private is None:",
         "what is not private is shared",
         f"{WORDS}::test_the_word_private_is_for_a_finite_epsilon_only",
     ),
     certificate(
         "certificate-shared-insecure",
-        'if not certificate["releasable"]:',
-        'if certificate["releasable"] is None:',
+        "if not certificate.releasable:",
+        "if certificate.releasable is None:",
         "noise that is not secret is shared",
         "privacy/test_rules.py::test_rule_05_an_insecure_seed_is_stamped_and_not_releasable",
     ),
     staging(
         "staged-other-plan",
-        "if (stated, queries) != ([plan.dataset, plan.method, plan.settings], plan.queries)",
+        "if stated != (plan.dataset, plan.method, plan.settings, plan.queries)",
         "if not stated",
         "a release of another plan is put in place",
         STAGING,
     ),
     staging(
         "staged-files",
-        'certificates.check_files(dict(_present(folder, staged, state)), certificate["files"])',
-        'certificate["files"]',
+        "check_files(dict(_present(folder, staged, state)), certificate.files)",
+        "dict(certificate.files)",
         "a damaged release is put in place",
         STAGING,
     ),

@@ -15,8 +15,10 @@ from tiny import DELTA
 
 from limbeck.errors import NotAuthentic
 from limbeck.progress import Silent
-from limbeck.release.certificate import require_releasable, sign, signing_key, verify
+from limbeck.release.signature import signing_key
+from limbeck.release.verification import require_releasable, verify
 from limbeck.vault.noise import SECURE
+from stated import signed
 from working import asked, condense, plan_for
 
 Tamper = Callable[[dict[str, Any]], Any]
@@ -50,7 +52,7 @@ def stated(release: Path) -> dict[str, Any]:
 
 def write(release: Path, values: dict[str, Any], key: Ed25519PrivateKey | None = None) -> None:
     if key is not None:
-        values = sign({name: value for name, value in values.items() if name != "signature"}, key)
+        values = signed({name: value for name, value in values.items() if name != "signature"}, key)
     (release / "certificate.json").write_text(json.dumps(values))
 
 
@@ -78,7 +80,7 @@ def test_a_release_verifies(release: Path, owner: Ed25519PrivateKey) -> None:
     certificate = verify(release)
     require_releasable(certificate)
     assert verify(release, public(release)) == verify(release, public(release).upper()) == certificate
-    assert certificate["generator"] == SECURE
+    assert certificate.randomness == SECURE
     write(release, stated(release), owner)
     verify(release, public(release))
 

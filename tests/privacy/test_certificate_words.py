@@ -17,7 +17,8 @@ from limbeck.errors import NotAuthentic, NotReleasable
 from limbeck.methods import SyntheticSet
 from limbeck.privacy.accounting import price
 from limbeck.privacy.queries import ClippedSum, query_from_dict
-from limbeck.release.certificate import certify, file_hash, require_releasable, verify
+from limbeck.release.certificate import certify
+from limbeck.release.verification import file_hash, require_releasable, verify
 from limbeck.release.writer import ReleaseWriter
 from limbeck.vault.noise import Randomness
 
@@ -105,7 +106,7 @@ def test_a_certificate_prices_the_queries_itself(
     plan = plan_of(query)
     wrong = dataclasses.replace(plan, price=dataclasses.replace(plan.price, epsilon=stated_epsilon))
     found = certify(plan=wrong, schema=source.schema, drawn={}, randomness=Randomness(), records=6, files={})
-    assert found["epsilon"] == found["accounting"]["epsilon"] == plan.price.epsilon != stated_epsilon
+    assert found.epsilon == found.accounting.epsilon == plan.price.epsilon != stated_epsilon
 
 
 def test_a_set_that_calls_itself_a_model_is_found(release: Path, owner: Ed25519PrivateKey) -> None:

@@ -17,9 +17,9 @@ from limbeck.errors import BudgetRefused, LimbeckError
 from limbeck.methods import METHODS, method_named
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.release import certificate as certificates
 from limbeck.release.model import read_model
 from limbeck.release.reader import read_release
+from limbeck.release.verification import verify
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ledger import Ledger
@@ -195,7 +195,7 @@ def test_a_whole_run_touches_records_only_to_answer_booked_questions(
     request = asked(data="tiny", ledger=str(poisoned.ledger))
     outcome = condense(request, plan, poisoned, tmp_path / "out", Silent())
     assert len(poisoned.loads) == 1
-    assert certificates.verify(outcome.release)["private"] is method.private
+    assert verify(outcome.release).private is method.private
     if method.makes == "model":
         assert len(read_model(outcome.release).schema.classes) == 3
     else:

@@ -25,6 +25,8 @@ from limbeck.privacy.accounting import price, sampled_gaussian
 from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import ADD_REMOVE, Schema
 from limbeck.release import certificate as certificates
+from limbeck.release import verification
+from limbeck.release.statement import read_certificate
 from limbeck.report.page import report_page
 from limbeck.vault.api import Grant, Identity, Map, OneHot, RandomFeatures
 from limbeck.vault.encoding import encode
@@ -274,10 +276,10 @@ def test_rule_05_an_insecure_seed_is_stamped_and_not_releasable(
     source: MemorySource, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:
     release = release_of(source, tmp_path, seed=3)
-    stated = certificates.verify(release)
-    assert stated["generator"] == INSECURE and stated["releasable"] is False
+    stated = verification.verify(release)
+    assert stated.randomness == INSECURE and stated.releasable is False
     with pytest.raises(NotReleasable):
-        certificates.require_releasable(stated)
+        verification.require_releasable(stated)
     ended = cli("verify", release)
     assert ended.code == NotReleasable.exit_code != 0 and "Never share" in ended.err
 
@@ -295,9 +297,9 @@ def test_rule_05_a_grant_booked_with_an_insecure_seed_never_turns_secure(
 
 
 def test_rule_05_a_secure_release_says_so(source: MemorySource, tmp_path: Path) -> None:
-    stated = certificates.verify(release_of(source, tmp_path))
-    assert stated["generator"] == SECURE and stated["releasable"] is True
-    certificates.require_releasable(stated)
+    stated = verification.verify(release_of(source, tmp_path))
+    assert stated.randomness == SECURE and stated.releasable is True
+    verification.require_releasable(stated)
 
 
 # Rule 6: nothing public is read from private data.
@@ -414,17 +416,17 @@ def test_rule_08_a_map_for_too_few_classes_fails_for_every_data_set_alike(
 def test_rule_09_epsilon_is_the_same_for_different_data(source: MemorySource, tmp_path: Path) -> None:
     other = MemorySource(source.schema, Records(source.records.x[:7] * 0, source.records.y[:7]))
     releases = [release_of(source, tmp_path / "one"), release_of(other, tmp_path / "two")]
-    stated = [certificates.read(release) for release in releases]
+    stated = [read_certificate(release) for release in releases]
     for key in ("epsilon", "delta", "accounting", "queries", "drawn", "records"):
-        assert stated[0][key] == stated[1][key]
+        assert getattr(stated[0], key) == getattr(stated[1], key)
 
 
 def test_rule_09_the_smaller_accountant_counts_and_both_are_on_the_certificate(
     source: MemorySource, tmp_path: Path
 ) -> None:
-    accounting = certificates.read(release_of(source, tmp_path))["accounting"]
-    assert accounting["epsilon"] == min(accounting["epsilon_pld"], accounting["epsilon_rdp"])
-    assert accounting["epsilon_pld"] != accounting["epsilon_rdp"]
+    accounting = read_certificate(release_of(source, tmp_path)).accounting
+    assert accounting.epsilon == min(accounting.epsilon_pld, accounting.epsilon_rdp)
+    assert accounting.epsilon_pld != accounting.epsilon_rdp
     exact = price((COUNT,), DELTA)
     assert exact.epsilon == exact.epsilon_exact == min(exact.epsilon_exact, exact.epsilon_pld, exact.epsilon_rdp)
 
@@ -456,8 +458,8 @@ def test_rule_10_adjacency_stands_on_plan_certificate_and_card(source: MemorySou
     plan = make_plan(source.schema, method_named("ldpdc", {"per_class": 2}), 1.0, DELTA)
     assert plan.to_dict()["price"]["adjacency"] == ADD_REMOVE
     release = release_of(source, tmp_path)
-    stated = certificates.read(release)
-    assert stated["adjacency"] == stated["accounting"]["adjacency"] == ADD_REMOVE and stated["unit"] == "record"
+    stated = read_certificate(release)
+    assert stated.adjacency == stated.accounting.adjacency == ADD_REMOVE and stated.unit == "record"
     for name in ("README.md", "report.html"):
         text = (release / name).read_text()
         assert "add" in text and "remov" in text
@@ -492,7 +494,7 @@ def test_rule_11_a_release_holds_what_its_certificate_lists_and_nothing_else(
 ) -> None:
     release = release_of(source, tmp_path)
     present = {path.relative_to(release).as_posix() for path in release.rglob("*") if path.is_file()}
-    assert present == {"certificate.json", *certificates.read(release)["files"]}
+    assert present == {"certificate.json", *read_certificate(release).files}
     assert present == {
         "README.md", "certificate.json", "config.json", "data/train.parquet", "grid.png", "report.html", "set.npz",
     }  # fmt: skip
@@ -501,16 +503,16 @@ def test_rule_11_a_release_holds_what_its_certificate_lists_and_nothing_else(
 @pytest.mark.parametrize("name", ["evaluation.json", "data/real.png", ".hidden", "data/deeper/x.npz"])
 def test_rule_11_an_evaluation_in_a_release_is_refused(name: str, source: MemorySource, tmp_path: Path) -> None:
     release = release_of(source, tmp_path)
-    certificates.verify(release)
+    verification.verify(release)
     (release / name).parent.mkdir(exist_ok=True)
     (release / name).write_text("{}")
     with pytest.raises(NotAuthentic, match="not on its certificate"):
-        certificates.verify(release)
+        verification.verify(release)
 
 
 def test_rule_11_a_certificate_states_no_score(source: MemorySource, tmp_path: Path) -> None:
     release = release_of(source, tmp_path)
-    stated = certificates.read(release)
+    stated = json.loads((release / certificates.NAME).read_text())
     # What is not said to be a model is a set, so that certificates of sets are what they always were.
     assert set(stated) == certificates.FIELDS - {"content"}
     config = json.loads((release / "config.json").read_text())
@@ -518,7 +520,7 @@ def test_rule_11_a_certificate_states_no_score(source: MemorySource, tmp_path: P
         assert not [key for key in _keys(values) if any(word in key for word in SCORES)]
     scores = {"accuracy": {"convnet": {"mean": 91.2, "std": 1.0, "runs": [91.2]}}, "majority_rate": 10.0}
     mark = "of models that were trained on the synthetic set alone"
-    assert mark in report_page(stated, source.schema, b"", scores)
+    assert mark in report_page(read_certificate(release), source.schema, b"", scores)
     assert mark not in (release / "report.html").read_text()
 
 

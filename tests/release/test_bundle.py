@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from limbeck.errors import LimbeckError, NotAuthentic, NotReleasable, OutputFault, RunConflict
-from limbeck.release import certificate as certificates
 from limbeck.release.bundle import pack, write_bundle
+from limbeck.release.verification import verify
 from releases import copied, digits_release, signed_anew
 
 Cli = Callable[..., Any]
@@ -52,7 +52,7 @@ def test_a_bundle_holds_what_the_certificate_lists_and_verifies_when_unpacked(re
     listed = json.loads((release / "certificate.json").read_text())["files"]
     assert sorted(names) == sorted(f"{bundle.name}/{name}" for name in [*listed, "certificate.json"])
     assert bundle.files == len(names)
-    assert certificates.verify(tmp_path / "there" / bundle.name)["dataset"] == "digits"
+    assert verify(tmp_path / "there" / bundle.name).dataset == "digits"
 
 
 def test_the_same_release_gives_the_same_bytes_wherever_it_lies(release: Path, made: Path, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_owners_copy_is_refused_even_if_it_was_signed_into_the_release(
     signed_anew(release, tmp_path / "signing-key")
     refused(release, NotReleasable, r"report\.html is marked as the owner's copy")
     with pytest.raises(NotReleasable, match="owner's copy"):
-        certificates.verify(release)
+        verify(release)
 
 
 @pytest.mark.parametrize("what", ["file", "listed file", "folder"])
@@ -134,7 +134,7 @@ def test_no_file_is_overwritten_and_none_is_put_into_the_release(release: Path, 
         write_bundle(release, release / "data" / "bundle.zip")
     with pytest.raises(OutputFault, match="does not exist"):
         write_bundle(release, tmp_path / "nowhere" / "bundle.zip")
-    assert certificates.verify(release)
+    assert verify(release)
 
 
 def test_the_command(cli: Cli, release: Path, tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from limbeck import Schema
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.progress import Silent
-from limbeck.release.certificate import verify
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
+from limbeck.release.verification import verify
 from releases import digits_release, signed_anew
 
 Cli = Callable[..., Any]
@@ -57,7 +57,7 @@ def release(made: Path, tmp_path: Path) -> Path:
 
 
 def test_its_files_are_on_the_certificate(release: Path) -> None:
-    files = verify(release)["files"]
+    files = verify(release).files
     assert {"generator.safetensors", "generator.json", "set.npz"} <= set(files)
     described = json.loads((release / "generator.json").read_text())
     assert described["generator"] == {"kind": "merf", "latent": 5, "law": "normal", "width": 64, "fitted": 0}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from limbeck.release.certificate import Certificate
 from limbeck.release.known_faults import known_faults
+from stated import QUERY, certificate_with
 
 
-def certificate(version: str, kind: str) -> dict[str, object]:
-    return {"versions": {"limbeck": version}, "queries": [{"map": "one_hot"}, {"map": kind}]}
+def certificate(version: str, kind: str) -> Certificate:
+    queries = (replace(QUERY, label="counts", map="one_hot"), replace(QUERY, map=kind))
+    return certificate_with(versions={"limbeck": version}, queries=queries)
 
 
 @pytest.mark.parametrize("kind", ["network_gradient", "top_gradient"])
@@ -21,4 +26,4 @@ def test_gradients_before_0_2_are_named(kind: str) -> None:
 def test_nothing_is_said_of_others() -> None:
     assert not known_faults(certificate("0.1.0", "identity"))
     assert not known_faults(certificate("unknown", "network_gradient"))
-    assert not known_faults({"queries": [{"map": "network_gradient"}]})
+    assert not known_faults(replace(certificate("", "network_gradient"), versions={}))

@@ -16,11 +16,14 @@ import limbeck
 import working as work
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.progress import Silent
-from limbeck.release import certificate as certificates
-from limbeck.release.certificate import sign, signing_key, verify
+from limbeck.release.certificate import Certificate
 from limbeck.release.model import is_model, load_model, read_model
 from limbeck.release.reader import read_release
+from limbeck.release.signature import signing_key
+from limbeck.release.statement import read_certificate
+from limbeck.release.verification import verify
 from limbeck.report.page import report_page
+from stated import WHOLE, signed
 
 Cli = Callable[..., Any]
 SETTINGS = {"T": 3, "B": 100, "sigma": 2.0, "width": 4, "depth": 1}
@@ -51,9 +54,9 @@ def test_its_files_are_these(release: Path) -> None:
 
 def test_it_verifies_with_its_content_on_the_certificate(release: Path) -> None:
     certificate = verify(release)
-    assert certificate["content"] == "model" and certificate["records"] == 0
-    assert certificate["drawn"] == {"gradients": 3}
-    assert certificates.content_of(certificate) == "model" and is_model(release)
+    assert certificate.content == "model" and certificate.records == 0
+    assert certificate.drawn == {"gradients": 3}
+    assert certificate.is_model and is_model(release)
 
 
 def test_it_is_a_module_ready_to_use(release: Path) -> None:
@@ -97,17 +100,17 @@ def test_a_model_is_not_read_as_a_set_nor_a_set_as_a_model(release: Path, tmp_pa
     request = work.asked(ledger=str(tmp_path / "ledger.sqlite"))
     plan, source = work.plan_for(request.data, "ldpdc", {"per_class": 2, "sigma": 2.0}, None, 1e-5)
     other = work.condense(request, plan, source, tmp_path / "set", Silent()).release
-    assert not is_model(other) and "content" not in certificates.read(other)
+    assert not is_model(other) and "content" not in json.loads((other / "certificate.json").read_text())
     with pytest.raises(BadInput, match="synthetic set"):
         load_model(other)
 
 
 def resigned(release: Path, made: Path, **changes: Any) -> None:
     """The certificate as a careless or dishonest owner of the key might sign it."""
-    values = {key: value for key, value in certificates.read(release).items() if key != "signature"} | changes
+    values = {key: value for key, value in read_certificate(release).to_dict().items() if key != "signature"} | changes
     values = {key: value for key, value in values.items() if value is not None}
     key = signing_key(made.parent / "signing-key")
-    (release / "certificate.json").write_text(json.dumps(sign(values, key)))
+    (release / "certificate.json").write_text(json.dumps(signed(values, key)))
 
 
 @pytest.mark.parametrize("changes", [{"content": "poem"}, {"content": None}, {"content": "set"}, {"records": 5}])
@@ -120,7 +123,8 @@ def test_a_content_that_does_not_fit_is_refused(release: Path, made: Path, chang
 
 
 def test_a_certificate_without_the_entry_is_one_of_a_set() -> None:
-    assert certificates.content_of({}) == "set"
+    assert "content" not in WHOLE.to_dict()
+    assert Certificate.from_dict(WHOLE.to_dict()).content == "set"
 
 
 @pytest.mark.parametrize("damage", ["weights", "missing weight", "description", "net", "gone"])

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import replace
 
 import pytest
 
-from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Column, Schema
+from limbeck.release.certificate import Certificate
+from limbeck.vault.noise import INSECURE
+from stated import WHOLE
 
 
 @pytest.fixture
@@ -25,24 +28,21 @@ def people() -> Schema:
 
 
 @pytest.fixture
-def certificate() -> dict[str, Any]:
-    query = ClippedSum(label="groups", map="identity", clip=11.2, noise_multiplier=2.4381, rate=(0.1, 0.2), count=5)
-    return {
-        "format": 1, "dataset": "tiny", "method": "ldpdc", "settings": {"per_class": 5, "sigma": None},
-        "epsilon": 0.987654, "delta": 1e-5, "adjacency": "add_remove", "unit": "record",
-        "queries": [query.to_dict()], "drawn": {"groups": 5},
-        "accounting": {"epsilon": 0.987654, "delta": 1e-5, "epsilon_pld": 0.987654, "epsilon_rdp": 1.2,
-                       "epsilon_exact": None, "adjacency": "add_remove"},
-        "generator": "aes-256-ctr, operating-system seed", "releasable": True, "private": True,
-        "versions": {"limbeck": "0.1.0"}, "created": "2025-01-02T03:04:05+00:00", "records": 10,
-    }  # fmt: skip
+def certificate() -> Certificate:
+    return WHOLE
 
 
 @pytest.fixture
-def not_private(certificate: dict[str, Any]) -> dict[str, Any]:
-    return {**certificate, "epsilon": "infinity", "private": False, "releasable": False}
+def not_private(certificate: Certificate) -> Certificate:
+    return replace(certificate, epsilon=math.inf, private=False, releasable=False)
 
 
 @pytest.fixture
-def insecure(certificate: dict[str, Any]) -> dict[str, Any]:
-    return {**certificate, "generator": "insecure seed: for tests, not releasable", "releasable": False}
+def insecure(certificate: Certificate) -> Certificate:
+    return replace(certificate, randomness=INSECURE, releasable=False)
+
+
+@pytest.fixture
+def unclear(certificate: Certificate) -> Certificate:
+    """It says good things of itself and has no epsilon that could be true."""
+    return replace(certificate, epsilon=math.nan)

@@ -3,12 +3,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from typing import Any
 
 import pytest
 
-from limbeck.errors import BadInput
+from limbeck.errors import BadInput, NotAuthentic
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.report.card import data_card
 
 LINE = re.compile(r"^(?P<indent> *)(?P<dash>- )?(?:(?P<key>[a-z_]+|'\d+'):(?: (?P<value>.+))?|(?P<item>[^:]+))$")
@@ -35,7 +35,7 @@ def values(lines: list[tuple[int, str, str]], key: str) -> list[str]:
     return [value for _, name, value in lines if name == key]
 
 
-def test_front_matter_of_images(certificate: dict[str, Any], gray: Schema) -> None:
+def test_front_matter_of_images(certificate: Certificate, gray: Schema) -> None:
     lines = front_matter(data_card(certificate, gray, [5, 5]))
     assert values(lines, "pretty_name") == ["tiny, synthetic (epsilon 0.987654)"]
     assert {"synthetic", "differential-privacy", "image-classification", "n<1K"} <= set(values(lines, "-"))
@@ -45,14 +45,14 @@ def test_front_matter_of_images(certificate: dict[str, Any], gray: Schema) -> No
     assert [indent for indent, key, _ in lines if key == "dataset_info"] == [0]
 
 
-def test_front_matter_of_tables(certificate: dict[str, Any], people: Schema) -> None:
+def test_front_matter_of_tables(certificate: Certificate, people: Schema) -> None:
     lines = front_matter(data_card(certificate, people, [3000, 10]))
     assert {"tabular-classification", "1K<n<10K"} <= set(values(lines, "-"))
     assert values(lines, "name") == ["age", "colour", "size", "height $", "bought: it", "train"]
     assert values(lines, "dtype") == ["int64", "string", "string", "float64", "string"]
 
 
-def test_no_name_breaks_out_of_the_front_matter_or_the_text(certificate: dict[str, Any], gray: Schema) -> None:
+def test_no_name_breaks_out_of_the_front_matter_or_the_text(certificate: Certificate, gray: Schema) -> None:
     names = ('a": b\n---\n', "é|<script>\x85\u2028#x")
     card = data_card(certificate, dataclasses.replace(gray, name='t: "x" *y*', classes=names), [1, 2])
     assert tuple(values(front_matter(card), "'0'") + values(front_matter(card), "'1'")) == names
@@ -60,7 +60,7 @@ def test_no_name_breaks_out_of_the_front_matter_or_the_text(certificate: dict[st
     assert "<script>" not in body and r"é\|&lt;script&gt; \#x | 2 |" in body
 
 
-def test_the_card_says_what_is_promised_and_how_to_use_it(certificate: dict[str, Any], gray: Schema) -> None:
+def test_the_card_says_what_is_promised_and_how_to_use_it(certificate: Certificate, gray: Schema) -> None:
     card = data_card(certificate, gray, [5, 5])
     for words in (
         "epsilon = 0.987654", "delta = 1e-5", "adding or removing one record", "What is not promised", "set.npz",
@@ -72,7 +72,7 @@ def test_the_card_says_what_is_promised_and_how_to_use_it(certificate: dict[str,
 
 
 def test_the_card_is_loud_where_nothing_is_promised(
-    not_private: dict[str, Any], insecure: dict[str, Any], gray: Schema
+    not_private: Certificate, insecure: Certificate, gray: Schema
 ) -> None:
     card = data_card(not_private, gray, [5, 5])
     assert "> # NOT PRIVATE" in card and "NOT RELEASABLE" not in card and "differential-privacy" not in card
@@ -82,10 +82,12 @@ def test_the_card_is_loud_where_nothing_is_promised(
     assert "Nothing, since the noise is not secret" in card
 
 
-def test_a_bare_certificate_promises_nothing(gray: Schema) -> None:
-    assert "NOT PRIVATE" in data_card({}, gray, [1, 1])
+def test_a_certificate_without_an_epsilon_promises_nothing(unclear: Certificate, gray: Schema) -> None:
+    assert "NOT PRIVATE" in data_card(unclear, gray, [1, 1])
+    with pytest.raises(NotAuthentic):
+        Certificate.from_dict({})
 
 
-def test_counts_must_fit(certificate: dict[str, Any], gray: Schema) -> None:
+def test_counts_must_fit(certificate: Certificate, gray: Schema) -> None:
     with pytest.raises(BadInput, match="one count per class"):
         data_card(certificate, gray, [1])

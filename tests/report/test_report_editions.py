@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import stat
@@ -16,6 +17,7 @@ from limbeck.data import open_source
 from limbeck.data.benchmark import Benchmark
 from limbeck.errors import BadInput, LedgerFault, NotReleasable
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.release.editions import page_edition
 from limbeck.report.gather import Sources, gather
 from limbeck.report.page import Report, page_style, render, style_hash
@@ -154,7 +156,7 @@ def test_real_records_are_refused_in_a_release(cli: Cli, release: Path, tmp_path
 
 
 def test_no_report_of_the_release_edition_can_be_made_with_the_owners_things(
-    certificate: dict[str, Any], gray: Schema
+    certificate: Certificate, gray: Schema
 ) -> None:
     import numpy as np
 
@@ -261,10 +263,10 @@ def test_the_owners_edition_of_a_table_lays_real_rows_beside_the_synthetic_ones(
     assert 'alt="Real rows, class by class"' in page and 'alt="Synthetic rows' in page and "All bookings" in page
 
 
-def test_a_page_about_a_model_has_no_pictures_and_says_how_to_load_it(
-    certificate: dict[str, Any], gray: Schema
-) -> None:
-    page = keeps_the_rules(render(Report(certificate={**certificate, "content": "model", "records": 0}, schema=gray)))
+def test_a_page_about_a_model_has_no_pictures_and_says_how_to_load_it(certificate: Certificate, gray: Schema) -> None:
+    page = keeps_the_rules(
+        render(Report(certificate=dataclasses.replace(certificate, content="model", records=0), schema=gray))
+    )
     assert "limbeck.load_model" in page and "model.safetensors" in page and "The set" not in page
     assert "set.npz" not in page and "scikit-learn" not in page and "Synthetic records" not in page
 

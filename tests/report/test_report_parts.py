@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -14,15 +15,16 @@ from markupsafe import Markup
 from limbeck.data.benchmark import Benchmark
 from limbeck.errors import BadInput, NotReleasable
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.release.formats import write_npz, write_parquet
 from limbeck.report.budget import budget_view
 from limbeck.report.charts import Point, Segment, _ticks, bar, curve, score_bar
 from limbeck.report.closeness import closeness_view
-from limbeck.report.convergence import course_drawings, curve_view, read_course
+from limbeck.report.convergence import curve_view, read_training_curves, training_curve_drawings
 from limbeck.report.loading import model_snippets, parquet_sentence, scaling_sentence, set_snippets
 from limbeck.report.page import Report, render
 from limbeck.report.scores import public_part, read_json, require_fit, require_public, score_table
-from limbeck.report.strips import MOST_CLASSES, class_strips, strip, way_strips
+from limbeck.report.strips import MOST_CLASSES, class_strips, snapshot_strips, strip
 from limbeck.report.wording import guess_share, in_one_sentence, questions
 from limbeck.vault.ledger import Account, Booking
 
@@ -88,7 +90,7 @@ def test_what_real_training_records_reach_is_released_only_for_public_benchmarks
     assert "control" in part  # it comes from no record
 
 
-def test_scores_of_another_release_are_refused(certificate: dict[str, Any]) -> None:
+def test_scores_of_another_release_are_refused(certificate: Certificate) -> None:
     require_fit(EVALUATION, certificate, Path("e.json"))
     for name, value in (("epsilon", 3.0), ("method", "dm"), ("records", 11)):
         with pytest.raises(BadInput, match=rf"e\.json is the evaluation of another release: it says {name}={value}"):
@@ -227,43 +229,45 @@ def test_closeness_shows_what_is_there() -> None:
 
 
 def test_the_one_sentence_never_says_less_than_the_bound(
-    certificate: dict[str, Any], not_private: dict[str, Any], insecure: dict[str, Any]
+    certificate: Certificate, not_private: Certificate, insecure: Certificate, unclear: Certificate
 ) -> None:
-    one = {**certificate, "epsilon": 1.0, "delta": 0.0}
+    one = dataclasses.replace(certificate, epsilon=1.0, delta=0.0)
     assert guess_share(one) == pytest.approx(math.e / (1 + math.e))
     assert in_one_sentence(one)[1] == "at most 73.2 %"
-    for nothing in (not_private, insecure, {}):
+    for nothing in (not_private, insecure, unclear):
         assert guess_share(nothing) == 1.0 and "Nothing is promised" in in_one_sentence(nothing)[1]
         assert questions(nothing) == []
     assert len(questions(certificate)) == 6
 
 
-def test_the_course_is_drawn_and_read_back(certificate: dict[str, Any], gray: Schema, tmp_path: Path) -> None:
+def test_the_course_is_drawn_and_read_back(certificate: Certificate, gray: Schema, tmp_path: Path) -> None:
     course = {"size of the noised answer": [300.0 - step for step in range(120)], "movement": [0.5, 0.25], "one": [1.0]}
     path = tmp_path / "course.json"
     path.write_text(json.dumps(course))
-    assert read_course(path) == course
-    drawings = dict(course_drawings(course))
+    assert read_training_curves(path) == course
+    drawings = dict(training_curve_drawings(course))
     assert set(drawings) == {"size of the noised answer", "movement"}  # a single number is no curve
     assert (
         drawings["size of the noised answer"].count("<circle") == 40
         and "299 at the start" in drawings["size of the noised answer"]
     )
-    page = render(Report(certificate=certificate, schema=gray, grid=b"x", course=course))
+    page = render(Report(certificate=certificate, schema=gray, grid=b"x", training_curves=course))
     assert "How it came about" in page and "Movement, step by step." in page
     for wrong in ({"a": 1}, {"a": ["1"]}, {"a": [None]}):
         path.write_text(json.dumps(wrong))
         with pytest.raises(BadInput, match="something else than numbers"):
-            read_course(path)
+            read_training_curves(path)
 
 
-def test_the_way_shows_the_first_picture_of_each_class(certificate: dict[str, Any], gray: Schema) -> None:
+def test_the_way_shows_the_first_picture_of_each_class(certificate: Certificate, gray: Schema) -> None:
     classes = len(gray.classes)
     sets = np.random.default_rng(0).uniform(-1, 1, (20, 2 * classes, *gray.shape)).astype(np.float32)
     labels = np.arange(classes).repeat(2)
-    way = way_strips(sets, np.arange(1, 21) * 5, labels, gray)
+    way = snapshot_strips(sets, np.arange(1, 21) * 5, labels, gray)
     assert len(way) == 8 and [answers for answers, _ in way][::7] == [5, 100]
     assert way[-1][1].png == strip(sets[-1][::2], gray).png and way[0][1].count == classes
-    page = render(Report(certificate=certificate, schema=gray, strips=class_strips(sets[-1], labels, gray), way=way))
+    page = render(
+        Report(certificate=certificate, schema=gray, strips=class_strips(sets[-1], labels, gray), snapshots=way)
+    )
     assert page.count(f"The first picture of {classes} classes after") == 8
-    assert way_strips(sets[:0], np.arange(0), labels, gray) == ()
+    assert snapshot_strips(sets[:0], np.arange(0), labels, gray) == ()

@@ -16,10 +16,14 @@ from safetensors.torch import load_file, save_file
 import working as work
 from limbeck.errors import LimbeckError, RunConflict
 from limbeck.progress import Silent
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import NAME
 from limbeck.release.destination import RUN_STATE as STATE
+from limbeck.release.signature import signing_key
+from limbeck.release.statement import read_certificate
+from limbeck.release.verification import verify
 from limbeck.runs.execution import computing_with
 from limbeck.vault.ledger import Ledger
+from stated import signed
 
 METHODS: dict[str, dict[str, Any]] = {
     "ndpdc": {"per_class": 1, "net": "convnet", "width": 2, "I": 4, "L": 5, "sigma": 2.0},
@@ -144,7 +148,7 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(
                 assert error.exit_code in (2, 4, 6, 8), (name, bit)
                 noticed += 1
             else:
-                assert certificates.verify(out)["epsilon"] == certificates.read(like)["epsilon"]
+                assert verify(out).epsilon == read_certificate(like).epsilon
                 for file in ("set.npz", "data/train.parquet", "grid.png"):
                     assert (out / file).read_bytes() == (like / file).read_bytes(), (name, bit, file)
                 assert not (out / STATE).exists()
@@ -161,13 +165,13 @@ def test_a_bad_staged_release_is_made_again_or_refused(
     root = tmp_path / "run"
     shutil.copytree(stopped("ndpdc", moment), root)
     staged = root / "out" / STATE / "release"
-    place = staged if (staged / certificates.NAME).exists() else root / "out"
-    certificate = place / certificates.NAME
+    place = staged if (staged / NAME).exists() else root / "out"
+    certificate = place / NAME
     if harm == "another plan":
         values = json.loads(certificate.read_text())
         values["settings"]["seed"] = 5
         del values["signature"]
-        certificate.write_text(json.dumps(certificates.sign(values, certificates.signing_key(root / "signing-key"))))
+        certificate.write_text(json.dumps(signed(values, signing_key(root / "signing-key"))))
     elif harm == "foreign":
         (place / "notes.txt").write_text("text")
     elif harm == "missing":
@@ -179,7 +183,7 @@ def test_a_bad_staged_release_is_made_again_or_refused(
     else:
         certificate.write_text(harm)
     if moment == "staged":
-        certificates.verify(resumed(root))
+        verify(resumed(root))
     else:
         with pytest.raises(RunConflict, match="is damaged"):
             resumed(root)

@@ -29,7 +29,7 @@ def test_fit_gives_a_set_and_its_certificate(tmp_path: Path) -> None:
     assert condenser.fit(X, Y, schema=SCHEMA, out=tmp_path / "out") is condenser
     assert condenser.X_.shape == (6, 4) and condenser.X_.dtype == np.float32
     assert condenser.y_.tolist() == [0, 0, 0, 1, 1, 1] and condenser.classes_.tolist() == ["a", "b"]
-    assert condenser.certificate_["epsilon"] == condenser.plan_.price.epsilon
+    assert condenser.certificate_.epsilon == condenser.plan_.price.epsilon
     assert verify(tmp_path / "out") == condenser.certificate_
 
 
@@ -68,7 +68,7 @@ def test_fit_books_its_price_once_and_no_more_than_the_budget() -> None:
     with Ledger.open() as ledger:
         account = ledger.account("own")
     assert account is not None
-    assert account.spent_epsilon == account.epsilon == condenser.certificate_["epsilon"]
+    assert account.spent_epsilon == account.epsilon == condenser.certificate_.epsilon
     before = condenser.X_
     with pytest.raises(BudgetRefused):
         condenser.fit(X, Y, schema=SCHEMA)

@@ -40,7 +40,7 @@ SETTINGS = {
 NURSERY = """
 import json, os, pathlib, signal, sys, time
 from pathlib import Path
-from limbeck.release import certificate
+from limbeck.release import signature
 from limbeck.release import writer as release
 from limbeck.runs import checkpoint
 from limbeck.runs.condense import condense
@@ -180,7 +180,7 @@ def assert_whole(out: Path, like: Path) -> None:
     assert not (out / STATE).exists()
     paid = account()
     assert [booking.state for booking in paid.bookings] == ["finished"]
-    assert paid.spent_epsilon == read_release(out).certificate["epsilon"]
+    assert paid.spent_epsilon == read_release(out).certificate.epsilon
 
 
 STATES = {
@@ -196,7 +196,7 @@ STATES = {
     "after a checkpoint": "after(Ledger, 'forget', 3)",
     "after the last step, before staging": "before(release.ReleaseWriter, 'write')",
     "in the middle of staging": "before(release, 'write_parquet')",
-    "before the certificate is staged": "before(certificate, 'sign')",
+    "before the certificate is staged": "before(signature, 'sign')",
     "after staging, before closing": "before(Ledger, 'finish')",
     "after closing, before moving": "after(Ledger, 'finish')",
     "in the middle of moving": "moved(3)",

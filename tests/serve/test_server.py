@@ -21,11 +21,13 @@ from urllib.parse import quote
 import pytest
 from talk import Answer, ask, evaluation_of
 
-from limbeck.release import certificate as certificates
+from limbeck.release.signature import signing_key
+from limbeck.release.verification import verify
 from limbeck.serve.access import Access
 from limbeck.serve.server import Server, start
 from limbeck.vault.ledger import Ledger
 from releases import copied, digits_release
+from stated import signed
 
 TOKEN = "a-token-of-some-length"
 Serving = Callable[..., Server]
@@ -163,7 +165,7 @@ def test_a_download_is_the_bundle_and_verifies(server: Server, runs: Path, tmp_p
     with zipfile.ZipFile(io.BytesIO(answer.body)) as archive:
         archive.extractall(tmp_path / "there")
     (folder,) = (tmp_path / "there").iterdir()
-    assert certificates.verify(folder)["dataset"] == "digits"
+    assert verify(folder).dataset == "digits"
 
 
 @pytest.mark.parametrize("harm", ["extra", "owner", "changed", "link", "pipe"])
@@ -235,9 +237,9 @@ def test_a_run_that_is_deleted_changed_or_corrupted_meanwhile(server: Server, ru
     ],
 )  # fmt: skip
 def test_a_signed_certificate_that_says_odd_things(server: Server, runs: Path, tmp_path: Path, stated: Any) -> None:
-    key = certificates.signing_key(tmp_path / "key")
-    signed = certificates.sign({"format": 1, **{k: v for k, v in stated.items() if v != float("inf")}}, key)
-    (runs / "first" / "certificate.json").write_text(json.dumps(signed))
+    key = signing_key(tmp_path / "key")
+    values = signed({"format": 1, **{k: v for k, v in stated.items() if v != float("inf")}}, key)
+    (runs / "first" / "certificate.json").write_text(json.dumps(values))
     (runs / "scores.json").write_text(json.dumps({"release": "first", "test": "digits:test", "accuracy": {"a": 1.0}}))
     for path in ("/", "/run/first", "/compare"):
         assert ask(server, path).status == 200, path

@@ -14,7 +14,7 @@ PROCESSES, TRIALS = 4, 40
 # New keys in every trial. Children wait for each other with a file each, so that all of them begin together.
 RACE = """
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from limbeck.release.certificate import signing_key
+from limbeck.release.signature import signing_key
 from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.noise import Randomness
 

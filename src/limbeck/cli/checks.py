@@ -59,23 +59,21 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a release: its epsilon computed again, every file unchanged, the signature whole, safe to share."""
-    from limbeck.release import certificate as certificates
+    from limbeck.release import verification
     from limbeck.release.known_faults import known_faults
 
-    certificate = certificates.verify(release, key)
-    certificates.require_releasable(certificate)
-    values = {
+    certificate = verification.verify(release, key)
+    verification.require_releasable(certificate)
+    values: dict[str, Any] = {
         "verified": True,
         "release": str(release),
-        "epsilon": finite_or_word(certificate["epsilon"])
-        if isinstance(certificate["epsilon"], float)
-        else certificate["epsilon"],
-        "delta": certificate["delta"],
-        "adjacency": certificate["adjacency"],
-        "unit": certificate["unit"],
-        "releasable": certificate["releasable"],
-        "files": len(certificate["files"]),
-        "public_key": certificate["signature"]["public_key"],
+        "epsilon": finite_or_word(certificate.epsilon),
+        "delta": certificate.delta,
+        "adjacency": certificate.adjacency,
+        "unit": certificate.unit,
+        "releasable": certificate.releasable,
+        "files": len(certificate.files),
+        "public_key": None if certificate.signature is None else certificate.signature.public_key,
         "known_faults": known_faults(certificate),
     }
     lines = [

@@ -35,13 +35,13 @@ def curve(
     from limbeck.evaluate.privacy_curve import curve_of
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
-    from limbeck.release.destination import require_result_place
+    from limbeck.release.destination import require_result_path
     from limbeck.report.figure import Line, line_picture
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
     for path in (out, picture):
-        require_result_place(path)
+        require_result_path(path)
     source = data_reference(test, schema, label, root).source("test")
     ready(source)
     with reporter() as shown:

@@ -88,12 +88,12 @@ def evaluate(
     from limbeck.evaluate.release import Yardsticks, evaluate_release
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
-    from limbeck.release.destination import require_result_place
+    from limbeck.release.destination import require_result_path
     from limbeck.release.model import is_model
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
-    require_result_place(out)
+    require_result_path(out)
     _refuse_odd_pairs(release, test, real, calibrated, subsample, control)
     text = {name: None if path is None else str(path) for name, path in (("schema", schema), ("root", root))}
     tested, trained = _sources(test, real, calibrated, {**text, "label": label})

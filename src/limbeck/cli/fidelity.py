@@ -50,11 +50,11 @@ def fidelity(
     from limbeck.evaluate.fidelity import Options, fidelity_of_release
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
-    from limbeck.release.destination import require_result_place
+    from limbeck.release.destination import require_result_path
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
-    require_result_place(out, "Figures of private records are")
+    require_result_path(out, "Figures of private records are")
     options = Options(inception=inception, most=most, epochs=judge_epochs, device=device)
     train = data_reference(data, schema, label, root).source("train")
     tested = data_reference(test or data, schema, label, root).source("test")

@@ -55,11 +55,11 @@ def report(
     """Write one HTML page about a release: what was asked, spent and promised, its pictures and scores. Needs no network."""
     from limbeck.files import write_atomic
     from limbeck.release.editions import OWNER, checked_edition
-    from limbeck.report.gather import Sources, default_place, gather, require_place
+    from limbeck.report.gather import Sources, default_report_path, gather, require_report_path
     from limbeck.report.page import render
 
-    place = out or default_place(run, checked_edition(edition))
-    require_place(place, run)
+    path = out or default_report_path(run, checked_edition(edition))
+    require_report_path(path)
     real = None if data is None else data_reference(data, schema, label, root).source()
     ready(real)
     sources = Sources(
@@ -74,11 +74,11 @@ def report(
     )
     page = render(gather(sources)).encode()
     # The owner's edition may show private records, so it is nobody else's to read.
-    write_atomic(place, page, 0o600 if edition == OWNER else 0o644)
-    lines = [f"report    {place}", f"edition   {edition}"]
+    write_atomic(path, page, 0o600 if edition == OWNER else 0o644)
+    lines = [f"report    {path}", f"edition   {edition}"]
     if edition == OWNER:
         lines.append("DO NOT SHARE: the owner's edition may show private records and scores that nobody paid for.")
-    emit(as_json, {"report": str(place), "edition": edition, "release": str(run), "bytes": len(page)}, lines)
+    emit(as_json, {"report": str(path), "edition": edition, "release": str(run), "bytes": len(page)}, lines)
 
 
 def bundle(
@@ -93,16 +93,15 @@ def bundle(
     from limbeck.release.bundle import write_bundle
 
     path, packed = write_bundle(release, out)
-    epsilon = packed.certificate["epsilon"]
     values = {
         "bundle": str(path),
         "release": str(release),
         "files": packed.files,
         "bytes": packed.size,
         "sha256": packed.sha256,
-        "epsilon": finite_or_word(epsilon) if isinstance(epsilon, float) else epsilon,
-        "delta": packed.certificate["delta"],
-        "adjacency": packed.certificate["adjacency"],
+        "epsilon": finite_or_word(packed.certificate.epsilon),
+        "delta": packed.certificate.delta,
+        "adjacency": packed.certificate.adjacency,
     }
     lines = [
         f"bundle    {path}",

@@ -37,7 +37,7 @@ def sample(
     from limbeck.release.generator import load_generator
 
     _require_finished(release)
-    out = out or default_place(release, seed)
+    out = out or default_path(release, seed)
     require_free(out)
     generator = load_generator(release)
     x, y = generator.sample(count, seed, label)
@@ -45,7 +45,7 @@ def sample(
         write_npz(out, x, y)
     else:
         write_parquet(out, x, y, generator.schema)
-    releasable = bool(generator.certificate.get("releasable"))
+    releasable = generator.certificate.releasable
     if generator.spec.fitted:
         with reporter() as shown:
             shown.say(
@@ -81,7 +81,7 @@ def require_free(out: Path) -> None:
         raise OutputFault(f"The folder {folder} for the records does not exist.")
 
 
-def default_place(release: Path, seed: int) -> Path:
+def default_path(release: Path, seed: int) -> Path:
     """Beside the release, never in it."""
     release = release.absolute()
     return release.with_name(f"{release.name}-sample-{seed}.npz")

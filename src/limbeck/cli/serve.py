@@ -41,13 +41,13 @@ def serve(
     as_json: Json = False,
 ) -> None:
     """Show a folder of runs in a browser: progress, releases side by side, budgets, downloads. It changes nothing."""
-    from limbeck.release import certificate as certificates
+    from limbeck.release.certificate import NAME
     from limbeck.serve.access import access_for, chosen_token
     from limbeck.serve.server import start
 
     if not runs.is_dir():
         raise DataNotFound(f"There is no folder {runs}; give the folder that your runs are in.")
-    if (runs / certificates.NAME).exists():
+    if (runs / NAME).exists():
         raise BadInput(
             f"{runs} is itself a release; give the folder that it is in.", f"limbeck serve {runs.absolute().parent}"
         )

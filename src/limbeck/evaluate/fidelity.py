@@ -26,6 +26,7 @@ from limbeck.evaluate.inception_score import inception_score
 from limbeck.evaluate.judge import Judge, judge_of
 from limbeck.evaluate.neighbours import NEIGHBOURS, memorisation, nearest, precision_recall, summary
 from limbeck.evaluate.release import require_same_form
+from limbeck.privacy.queries import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.editions import OWNER
 from limbeck.release.reader import Release, read_release
@@ -75,9 +76,9 @@ def fidelity_of_release(
     return {
         "edition": OWNER,
         "release": str(release),
-        "method": found.certificate["method"],
-        "epsilon": found.certificate["epsilon"],
-        "adjacency": found.certificate["adjacency"],
+        "method": found.certificate.method,
+        "epsilon": finite_or_word(found.certificate.epsilon),
+        "adjacency": found.certificate.adjacency,
         "train": train.where,
         "test": test.where,
         "public_benchmark": train.benchmark is not None and test.benchmark is not None,

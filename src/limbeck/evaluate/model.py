@@ -13,6 +13,7 @@ from limbeck.errors import BadInput
 from limbeck.evaluate.downstream import accuracy
 from limbeck.evaluate.marks import marks
 from limbeck.evaluate.spread import spread
+from limbeck.privacy.queries import finite_or_word
 from limbeck.release.model import read_model
 from limbeck.vault.encoding import encode
 
@@ -33,9 +34,9 @@ def evaluate_model(release: Path, test: DataSource, device: str) -> dict[str, An
         "content": "model",
         "test": test.where,
         "test_records": len(records.y),
-        "epsilon": found.certificate["epsilon"],
-        "adjacency": found.certificate["adjacency"],
-        "method": found.certificate["method"],
+        "epsilon": finite_or_word(found.certificate.epsilon),
+        "adjacency": found.certificate.adjacency,
+        "method": found.certificate.method,
         "network": found.model.net.to_dict(),
         "accuracy": {"model": spread([score])},
         "majority_rate": round(100.0 * float(counts.max()) / max(len(records.y), 1), 4),

@@ -19,7 +19,7 @@ from limbeck.evaluate.presets import preset_named
 from limbeck.evaluate.release import require_same_form
 from limbeck.evaluate.spread import spread
 from limbeck.privacy.accounting import price
-from limbeck.privacy.queries import finite_or_word, query_from_dict
+from limbeck.privacy.queries import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.formats import SNAPSHOTS
 from limbeck.release.reader import Release, read_release
@@ -62,15 +62,15 @@ def curve_of(
         )
         shown.advance(place + 1)
     return {
-        "title": f"{found.certificate['method']} on {found.schema.name}: accuracy against the epsilon spent so far",
+        "title": f"{found.certificate.method} on {found.schema.name}: accuracy against the epsilon spent so far",
         "x": "epsilon spent",
         "release": folder.name,
-        "method": found.certificate["method"],
+        "method": found.certificate.method,
         "model": model,
         "preset": chosen.name,
         "repeats": repeats,
-        "delta": found.certificate["delta"],
-        "adjacency": found.certificate["adjacency"],
+        "delta": found.certificate.delta,
+        "adjacency": found.certificate.adjacency,
         "test": test.where,
         "points": points,
         **marks(test=test),
@@ -99,8 +99,8 @@ def spent_after(found: Release, answers: int) -> float | str:
 
     Guarantee: an upper bound like the certificate's own epsilon; queries asked once count in full from the start.
     """
-    queries = [query_from_dict(query) for query in found.certificate["queries"]]
+    queries = found.certificate.queries
     repeated = max(queries, key=lambda query: query.count)
     others = [query for query in queries if query is not repeated]
     asked = dataclasses.replace(repeated, count=min(answers, repeated.count))
-    return finite_or_word(price([*others, asked], found.certificate["delta"]).epsilon)
+    return finite_or_word(price([*others, asked], found.certificate.delta).epsilon)

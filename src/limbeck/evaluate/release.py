@@ -25,6 +25,7 @@ from limbeck.evaluate.scoreboard import (
     noise_like,
     score_rows,
 )
+from limbeck.privacy.queries import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
 from limbeck.vault.encoding import encode
@@ -84,9 +85,9 @@ def evaluate_release(
         "repeats": trainings["set"].repeats,
         "records": len(found.y),
         "test_records": len(records.y),
-        "epsilon": found.certificate["epsilon"],
-        "adjacency": found.certificate["adjacency"],
-        "method": found.certificate["method"],
+        "epsilon": finite_or_word(found.certificate.epsilon),
+        "adjacency": found.certificate.adjacency,
+        "method": found.certificate.method,
         "majority_rate": round(100.0 * float(counts.max()) / max(len(records.y), 1), 4),
         **_scores(rows, trainings, yardsticks),
         **marks(test=test, real=yardsticks.real),

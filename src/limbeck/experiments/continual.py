@@ -32,9 +32,11 @@ from limbeck.evaluate.spread import std_of
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.experiments.continual_plan import Continual, hands_on, require_budgets, stage_plan
 from limbeck.files import as_json, write_atomic
+from limbeck.privacy.queries import finite_or_word
 from limbeck.progress import Reporter
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.destination import is_unfinished, require_outside
+from limbeck.release.statement import read_certificate
 from limbeck.runs.condense import condense
 from limbeck.runs.resume import resume
 
@@ -99,7 +101,7 @@ def _claim(out: Path, spec: Continual) -> None:
 
 def _release(spec: Continual, name: str, stage: int, folders: list[Path], reporter: Reporter) -> None:
     folder = folders[-1]
-    if (folder / certificates.NAME).exists() and not is_unfinished(folder):
+    if (folder / CERTIFICATE).exists() and not is_unfinished(folder):
         return
     if is_unfinished(folder):
         resume(folder, reporter, spec.request.options.ledger_path)
@@ -143,11 +145,13 @@ def _result(spec: Continual, out: Path, runs: dict[str, list[list[list[float]]]]
 def _curve(out: Path, name: str, runs: list[list[list[float]]]) -> dict[str, Any]:
     """The scores of one method, and what its certificates say about every stage."""
     releases = [f"{name}/stage-{stage + 1}" for stage in range(len(runs))]
-    stated = [certificates.read(out / release) for release in releases]
+    stated = [read_certificate(out / release) for release in releases]
     return {
-        "epsilon": max(certificate["epsilon"] for certificate in stated),  # parallel: a record is in one stage
-        "epsilon_by_stage": [certificate["epsilon"] for certificate in stated],
-        "settings": [certificate["settings"] for certificate in stated],
+        "epsilon": finite_or_word(
+            max(certificate.epsilon for certificate in stated)
+        ),  # parallel: a record is in one stage
+        "epsilon_by_stage": [finite_or_word(certificate.epsilon) for certificate in stated],
+        "settings": [certificate.settings for certificate in stated],
         "releases": releases,
         "mean": [round(statistics.fmean(map(statistics.fmean, stage)), 4) for stage in runs],
         "std": [std_of([statistics.fmean(run) for run in stage]) for stage in runs],

@@ -7,21 +7,21 @@ same bytes on every machine: files in order, no dates, no compression (whose byt
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from limbeck.errors import NotAuthentic, NotReleasable, OutputFault, RunConflict
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import NAME, Certificate
 from limbeck.release.destination import RUN_STATE, is_unfinished, require_outside, resume_command
 from limbeck.release.editions import is_owner_copy
+from limbeck.release.statement import Statement
+from limbeck.release.verification import require_releasable, verified
 
 LONGEST_NAME = 60
 ZIP_BEGINS = (1980, 1, 1, 0, 0, 0)
@@ -35,7 +35,7 @@ class Bundle:
     files: int
     size: int
     sha256: str
-    certificate: Mapping[str, Any]
+    certificate: Certificate
 
 
 def pack(release: Path, target: IO[bytes]) -> Bundle:
@@ -46,25 +46,26 @@ def pack(release: Path, target: IO[bytes]) -> Bundle:
     """
     _require_finished(release)
     _refuse_links(release)
-    certificate = certificates.verify(release)
-    certificates.require_releasable(certificate)
-    sealed = _read_plain(release / certificates.NAME)
-    if json.loads(sealed) != certificate:
-        raise NotAuthentic(f"{certificates.NAME} was changed while the release was packed.")
-    name = bundle_name(certificate, sealed)
+    statement = Statement.read(release)
+    certificate = verified(statement, release)
+    require_releasable(certificate)
+    sealed = _read_plain(release / NAME)
+    if Statement.parse(sealed, release / NAME) != statement:
+        raise NotAuthentic(f"{NAME} was changed while the release was packed.")
+    name = bundle_name(certificate.dataset, certificate.method, sealed)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for file, stated in sorted(certificate["files"].items()):
+        for file, stated in sorted(certificate.files.items()):
             content = _read_plain(release / file)
             if hashlib.sha256(content).hexdigest() != stated:
                 raise NotAuthentic(f"{file} was changed: its hash is not the one on the certificate.")
             if is_owner_copy(content):
                 raise NotReleasable(f"{file} is marked as the owner's copy; it is never part of a release.")
             archive.writestr(_entry(f"{name}/{file}"), content)
-        archive.writestr(_entry(f"{name}/{certificates.NAME}"), sealed)
+        archive.writestr(_entry(f"{name}/{NAME}"), sealed)
     size = target.tell()
     target.seek(0)
     digest = hashlib.file_digest(target, "sha256").hexdigest()  # type: ignore[arg-type]  # any readable file will do
-    return Bundle(name=name, files=len(certificate["files"]) + 1, size=size, sha256=digest, certificate=certificate)
+    return Bundle(name=name, files=len(certificate.files) + 1, size=size, sha256=digest, certificate=certificate)
 
 
 def write_bundle(release: Path, out: Path | None) -> tuple[Path, Bundle]:
@@ -88,12 +89,12 @@ def write_bundle(release: Path, out: Path | None) -> tuple[Path, Bundle]:
         raise OutputFault(f"The bundle could not be written to {folder}: {error.strerror or error}.") from None
 
 
-def bundle_name(certificate: Mapping[str, Any], sealed: bytes) -> str:
+def bundle_name(dataset: str, method: str, sealed: bytes) -> str:
     """
-    >>> bundle_name({"dataset": "my scans/2", "method": "ldpdc"}, b"{}")
+    >>> bundle_name("my scans/2", "ldpdc", b"{}")
     'my-scans-2-ldpdc-44136fa3'
     """
-    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{certificate['dataset']}-{certificate['method']}").strip("-")
+    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{dataset}-{method}").strip("-")
     return f"{words[:LONGEST_NAME]}-{hashlib.sha256(sealed).hexdigest()[:8]}".lstrip("-")
 
 

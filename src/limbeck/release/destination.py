@@ -33,16 +33,16 @@ def command_on(name: str, folder: Path) -> str:
 
 
 def require_outside(out: Path, kind: type[LimbeckError] = RunConflict, why: str = "") -> None:
-    """Refuse a place that is, or lies in, a release or the folder of an unfinished run, whatever links lead there.
+    """Refuse a path that is, or lies in, a release or the folder of an unfinished run, whatever links lead there.
 
     Guarantee: looks at names only. Commands call it before anything is booked or written.
     """
     try:
-        places = (out.absolute(), out.resolve())
+        paths = (out.absolute(), out.resolve())
     except (OSError, RuntimeError):
         raise OutputFault(f"{out} cannot be used: its links lead in a circle. Choose another --out.") from None
-    for place in places:
-        for folder in (place, *place.parents):
+    for path in paths:
+        for folder in (path, *path.parents):
             if os.path.lexists(folder / NAME):
                 raise kind(
                     f"{why}{out} lies inside the release {folder}, which holds only what its certificate lists. "
@@ -52,7 +52,7 @@ def require_outside(out: Path, kind: type[LimbeckError] = RunConflict, why: str 
                 raise RunConflict(f"{out} lies inside {folder}, which holds an unfinished run. Choose another --out.")
 
 
-def require_result_place(out: Path | None, what: str = "Scores are") -> None:
+def require_result_path(out: Path | None, what: str = "Scores are") -> None:
     """Refuse a file for scores where it would break a release, or cannot be."""
     if out is None:
         return

@@ -20,8 +20,8 @@ from limbeck.errors import BadInput
 from limbeck.files import write_atomic
 from limbeck.privacy.schema import Schema
 
-SNAPSHOTS = "snapshots.npz"  # the set as it was on the way, where a method keeps that
-COURSE = "course.json"  # numbers by step, made of answers, where a method writes them down
+SNAPSHOTS = "snapshots.npz"  # the set after some of the answers, where a method keeps that
+TRAINING_CURVES = "course.json"  # numbers by step, made of answers, where a method writes them down
 
 
 def _require_pairs(x: Array, y: Array, name: str = "y") -> None:
@@ -78,9 +78,9 @@ def _value_table(x: Array, y: Array, schema: Schema) -> Any:
         values = table.decode_rows(x, schema)
     else:
         raw = schema.low + (np.clip(np.nan_to_num(x, nan=-1.0), -1, 1) + 1) / 2 * (schema.high - schema.low)
-        values = {f"x{place}": raw[:, place] for place in range(schema.numbers)}
+        values = {f"x{index}": raw[:, index] for index in range(schema.numbers)}
     columns = {name: pa.array(column.tolist()) for name, column in values.items()}
-    columns[schema.label] = pa.array([schema.classes[place] for place in y], type=pa.string())
+    columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
     features = {name: {"dtype": _dtype_name(column.type), "_type": "Value"} for name, column in columns.items()}
     return _with_features(columns, features)
 

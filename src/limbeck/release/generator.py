@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,10 @@ from limbeck.files import write_atomic
 from limbeck.methods import TrainedGenerator
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.privacy.schema import Schema
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import GENERATOR_FILES, Certificate
+from limbeck.release.statement import read_certificate
 
-WEIGHTS, DESCRIPTION = certificates.GENERATOR_FILES
+WEIGHTS, DESCRIPTION = GENERATOR_FILES
 FORMAT = 1
 MADE_AT_ONCE = 500  # fixed, because the last bits of a product depend on how many rows it has
 MOST_RECORDS = 10_000_000
@@ -59,7 +60,7 @@ class Generator:
     spec: GeneratorSpec
     network: nn.Module
     shares: tuple[int, ...]
-    certificate: dict[str, Any]
+    certificate: Certificate
     schema: Schema
 
     @torch.no_grad()
@@ -98,20 +99,20 @@ class Generator:
 def load_generator(folder: str | Path) -> Generator:
     """The generator of a release, ready to sample. `limbeck verify` checks it; this only needs it to be whole."""
     folder = Path(folder)
-    certificate = certificates.read(folder)
-    if certificates.content_of(certificate) == certificates.MODEL:
+    certificate = read_certificate(folder)
+    if certificate.is_model:
         raise BadInput(
             f"The release in {folder} is a trained model, not a set; there is nothing to sample from. In Python "
             "limbeck.load_model opens it."
         )
-    if not has_generator(certificate):
+    if not certificate.has_generator:
         raise BadInput(
-            f"The release in {folder} holds a set but no generator (method '{certificate.get('method')}' makes none), so no "
+            f"The release in {folder} holds a set but no generator (method '{certificate.method}' makes none), so no "
             "more records can be drawn; set.npz has all there are.",
             "limbeck methods",
         )
+    schema = certificate.public_assumptions
     try:
-        schema = Schema.from_dict(certificate["public_assumptions"])
         described = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         if described["format"] != FORMAT or described["classes"] != list(schema.classes):
             raise ValueError(described["format"])
@@ -123,10 +124,6 @@ def load_generator(folder: str | Path) -> Generator:
             f"The release in {folder} is damaged: its generator cannot be read.", f"limbeck verify {folder}"
         ) from None
     return Generator(spec, network.eval().requires_grad_(False), shares, certificate, schema)
-
-
-def has_generator(certificate: Mapping[str, Any]) -> bool:
-    return WEIGHTS in certificate.get("files", {})
 
 
 def _checked_shares(shares: Any, schema: Schema) -> tuple[int, ...]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from limbeck.release.certificate import Certificate
 
 GRADIENTS = frozenset({"network_gradient", "top_gradient"})
 
 
-def known_faults(certificate: Mapping[str, Any]) -> list[str]:
+def known_faults(certificate: Certificate) -> list[str]:
     """Sentences about a certificate that is whole and was signed, but that we would not sign today."""
-    maps = {query.get("map") for query in certificate["queries"]}
-    if _is_before((0, 2), certificate.get("versions", {}).get("limbeck")) and maps & GRADIENTS:
+    maps = {query.map for query in certificate.queries}
+    if _is_before((0, 2), certificate.versions.get("limbeck")) and maps & GRADIENTS:
         return [
             "Made by a version before 0.2.0, in which a record's gradient was rounded by the batch around it: for data made "
             "to exploit that, epsilon is larger than stated. See docs/promise.md."

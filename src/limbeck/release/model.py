@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -19,9 +18,10 @@ from limbeck.files import write_atomic
 from limbeck.methods import TrainedModel
 from limbeck.nets import NetSpec, Network, build
 from limbeck.privacy.schema import Schema
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import CORE_FILES, MODEL, Certificate
+from limbeck.release.statement import read_certificate
 
-WEIGHTS, DESCRIPTION = certificates.CORE_FILES[certificates.MODEL], "model.json"
+WEIGHTS, DESCRIPTION = CORE_FILES[MODEL], "model.json"
 FORMAT = 1
 
 
@@ -31,7 +31,7 @@ class ModelRelease:
 
     model: TrainedModel
     network: Network
-    certificate: dict[str, Any]
+    certificate: Certificate
     schema: Schema
 
 
@@ -52,16 +52,16 @@ def write_model(folder: Path, model: TrainedModel, schema: Schema) -> None:
 
 def is_model(folder: Path) -> bool:
     """Whether the release is a model; a folder that is no release is refused."""
-    return certificates.content_of(certificates.read(folder)) == certificates.MODEL
+    return read_certificate(folder).is_model
 
 
 def read_model(folder: Path) -> ModelRelease:
     """Read a released model. `limbeck verify` checks it; this only needs it to be whole."""
-    certificate = certificates.read(folder)
-    if certificates.content_of(certificate) != certificates.MODEL:
+    certificate = read_certificate(folder)
+    if not certificate.is_model:
         raise BadInput(f"The release in {folder} is a synthetic set, not a model; train on it with limbeck evaluate.")
+    schema = certificate.public_assumptions
     try:
-        schema = Schema.from_dict(certificate["public_assumptions"])
         described = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         if described["format"] != FORMAT:
             raise ValueError(described["format"])

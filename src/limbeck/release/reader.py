@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from limbeck.data.arrays import stored
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, NotAuthentic
 from limbeck.privacy.schema import Schema
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import Certificate
+from limbeck.release.statement import read_certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,19 +21,18 @@ class Release:
 
     x: NDArray[np.float32]
     y: NDArray[np.int64]
-    certificate: dict[str, Any]
+    certificate: Certificate
     schema: Schema
 
 
 def read_release(folder: Path) -> Release:
     """Read the set of a release. `limbeck verify` checks it; this only needs it to be whole."""
-    certificate = certificates.read(folder)
-    if certificates.content_of(certificate) == certificates.MODEL:
+    certificate = read_certificate(folder)
+    if certificate.is_model:
         raise BadInput(f"The release in {folder} is a trained model, not a set; in Python limbeck.load_model opens it.")
     try:
         content = stored(folder / "set.npz", ("x", "y"))
-        schema = Schema.from_dict(certificate["public_assumptions"])
-        return Release(content["x"], content["y"], certificate, schema)
+        return Release(content["x"], content["y"], certificate, certificate.public_assumptions)
     except (OSError, KeyError, TypeError, BadInput, DataNotFound, DataUnreadable):
         raise NotAuthentic(
             f"The release in {folder} is damaged: set.npz cannot be read.", f"limbeck verify {folder}"

@@ -1,4 +1,4 @@
-"""A release that is complete but not yet, or only in part, in its place: is it whole?
+"""A release that is complete but not yet, or only in part, in the output folder: is it whole?
 
 It is staged in the run's own folder and then moved file by file, so a crash may leave some files here and some there.
 """
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from limbeck.errors import NotAuthentic
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import query_from_dict
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import NAME
+from limbeck.release.statement import Statement
+from limbeck.release.verification import check_files, check_statement
 
 
 def fault_of(folder: Path, state: Path, plan: Plan) -> str | None:
@@ -21,16 +22,12 @@ def fault_of(folder: Path, state: Path, plan: Plan) -> str | None:
     byte, and nothing else.
     """
     staged = state / "release"
-    place = staged if (staged / certificates.NAME).exists() else folder
     try:
-        certificate = certificates.read(place)
-        certificates.check_statement(certificate, place)
-        stated = [certificate[name] for name in ("dataset", "method", "settings")]
-        # Queries as values: a version that writes one more field says the same by leaving it out.
-        queries = tuple(query_from_dict(query) for query in certificate["queries"])
-        if (stated, queries) != ([plan.dataset, plan.method, plan.settings], plan.queries):
+        certificate = check_statement(Statement.read(staged if (staged / NAME).exists() else folder))
+        stated = (certificate.dataset, certificate.method, certificate.settings, certificate.queries)
+        if stated != (plan.dataset, plan.method, plan.settings, plan.queries):
             return "its certificate is for another plan"
-        certificates.check_files(dict(_present(folder, staged, state)), certificate["files"])
+        check_files(dict(_present(folder, staged, state)), certificate.files)
     except NotAuthentic as error:
         return error.message.rstrip(".")
     except (OSError, KeyError, TypeError) as error:
@@ -39,7 +36,7 @@ def fault_of(folder: Path, state: Path, plan: Plan) -> str | None:
 
 
 def _present(folder: Path, staged: Path, state: Path) -> Iterator[tuple[str, Path]]:
-    """Every file by its name in the release. What is staged will replace what stands at its place."""
+    """Every file by its name in the release. What is staged will replace what has its name in the folder."""
     waiting = {entry.name for entry in staged.iterdir()} if staged.is_dir() else set()
     for root in (folder, staged):
         for path in root.rglob("*") if root.is_dir() else ():

@@ -7,9 +7,8 @@ It holds nothing that was not paid for. A model's files are written by `limbeck.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,15 +16,17 @@ from limbeck.files import as_json, write_atomic
 from limbeck.methods import Result, SyntheticSet, TrainedModel
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
-from limbeck.release import certificate as certificates
+from limbeck.release import signature as signatures
+from limbeck.release.certificate import MODEL, NAME, SET, Certificate, certify
 from limbeck.release.editions import require_no_owner_copy
-from limbeck.release.formats import COURSE, SNAPSHOTS, write_npz, write_parquet, write_snapshots
+from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES, write_npz, write_parquet, write_snapshots
 from limbeck.release.generator import write_generator
 from limbeck.release.model import write_model
+from limbeck.release.verification import file_hash
 from limbeck.vault.noise import Randomness
 
 # The files that people look at, by name, from what the certificate will say, the schema and the result.
-Pages = Callable[[dict[str, Any], Schema, Result], Mapping[str, bytes]]
+Pages = Callable[[Certificate, Schema, Result], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +53,10 @@ class ReleaseWriter:
         write_atomic(folder / "config.json", as_json({"plan": self.plan.to_dict(), "schema": self.schema.to_dict()}))
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         require_no_owner_copy(files)
-        hashes = {path.relative_to(folder).as_posix(): certificates.file_hash(path) for path in files}
-        signed = certificates.sign(self._certificate(result, hashes), certificates.signing_key(self.key))
-        write_atomic(folder / certificates.NAME, as_json(signed))
+        hashes = {path.relative_to(folder).as_posix(): file_hash(path) for path in files}
+        stated = self._certificate(result, hashes)
+        signature = signatures.sign(stated.to_dict(), signatures.signing_key(self.key))
+        write_atomic(folder / NAME, as_json(replace(stated, signature=signature).to_dict()))
 
     def _write_set(self, folder: Path, result: SyntheticSet) -> None:
         (folder / "data").mkdir(exist_ok=True)
@@ -62,19 +64,19 @@ class ReleaseWriter:
         if result.snapshots is not None:
             write_snapshots(folder / SNAPSHOTS, result.snapshots, result.y, np.asarray(result.snapshots_after))
         if result.course:
-            write_atomic(folder / COURSE, as_json(result.course))
+            write_atomic(folder / TRAINING_CURVES, as_json(result.course))
         write_parquet(folder / "data" / "train.parquet", result.x, result.y, self.schema)
         if result.generator is not None:
             counts = np.bincount(result.y, minlength=len(self.schema.classes)).tolist()
             write_generator(folder, result.generator, self.schema, counts)
 
-    def _certificate(self, result: Result, hashes: dict[str, str]) -> dict[str, Any]:
-        return certificates.certify(
+    def _certificate(self, result: Result, hashes: dict[str, str]) -> Certificate:
+        return certify(
             plan=self.plan,
             schema=self.schema,
             drawn=self.drawn(),
             randomness=self.randomness,
             records=len(result.y) if isinstance(result, SyntheticSet) else 0,
             files=hashes,
-            content=certificates.SET if isinstance(result, SyntheticSet) else certificates.MODEL,
+            content=SET if isinstance(result, SyntheticSet) else MODEL,
         )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from limbeck.errors import BadInput
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.report import wording
 from limbeck.report.loading import (
     DATA_FILE,
@@ -28,7 +28,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 
 
 def data_card(
-    certificate: Mapping[str, Any], schema: Schema, counts: Sequence[int], generator: GeneratorSpec | None = None
+    certificate: Certificate, schema: Schema, counts: Sequence[int], generator: GeneratorSpec | None = None
 ) -> str:
     """`counts`: synthetic records of each class, in the order of the schema's classes. `generator`: what is released too."""
     if len(counts) != len(schema.classes):
@@ -62,7 +62,7 @@ def _code(text: str) -> str:
     return "`" + " ".join(text.replace("`", "'").split()) + "`"
 
 
-def _front_matter(certificate: Mapping[str, Any], schema: Schema, records: int) -> str:
+def _front_matter(certificate: Certificate, schema: Schema, records: int) -> str:
     kind = "image" if schema.is_image else "tabular"
     warnings = [headline for headline, _ in wording.warnings(certificate)]
     price = ", ".join(warnings) or f"epsilon {wording.exact(wording.epsilon_of(certificate))}"
@@ -96,11 +96,11 @@ def _front_matter(certificate: Mapping[str, Any], schema: Schema, records: int) 
 def _features(schema: Schema) -> list[str]:
     """The columns of the Parquet file, as the writer stores them."""
     if schema.is_image:
-        names = [f"          '{place}': {yaml_text(name)}" for place, name in enumerate(schema.classes)]
+        names = [f"          '{index}': {yaml_text(name)}" for index, name in enumerate(schema.classes)]
         label = [f"  - name: {yaml_text(schema.label)}", "    dtype:", "      class_label:", "        names:", *names]
         return ["  - name: image", "    dtype: image", *label]
     kinds = [(column.name, _dtype(column.numeric, column.integer)) for column in schema.columns]
-    kinds = kinds or [(f"x{place}", "float64") for place in range(schema.numbers)]
+    kinds = kinds or [(f"x{index}", "float64") for index in range(schema.numbers)]
     features = [*kinds, (schema.label, "string")]
     return [line for name, kind in features for line in (f"  - name: {yaml_text(name)}", f"    dtype: {kind}")]
 
@@ -109,7 +109,7 @@ def _dtype(numeric: bool, integer: bool) -> str:
     return "string" if not numeric else "int64" if integer else "float64"
 
 
-def _introduction(certificate: Mapping[str, Any], schema: Schema, counts: Sequence[int]) -> str:
+def _introduction(certificate: Certificate, schema: Schema, counts: Sequence[int]) -> str:
     loud = [f"> # {headline}\n>\n> **{text}**" for headline, text in wording.warnings(certificate)]
     shape = " x ".join(str(side) for side in schema.shape)
     what = f"pictures of {shape} values (channels, height, width)" if schema.is_image else "rows of a table"
@@ -120,7 +120,7 @@ def _introduction(certificate: Mapping[str, Any], schema: Schema, counts: Sequen
     return "\n\n".join([f"# {markdown_text(schema.name)}, synthetic", *loud, text])
 
 
-def promise(certificate: Mapping[str, Any], schema: Schema) -> str:
+def promise(certificate: Certificate, schema: Schema) -> str:
     parts = ["## What is promised", *wording.promise(certificate)]
     limits = wording.not_promised(certificate, schema)
     if limits:
@@ -128,7 +128,7 @@ def promise(certificate: Mapping[str, Any], schema: Schema) -> str:
     return "\n\n".join(parts)
 
 
-def making(certificate: Mapping[str, Any]) -> str:
+def making(certificate: Certificate) -> str:
     title, paper = wording.method_words(certificate)
     after = f", after {markdown_text(paper)}" if paper else ""
     settings = ", ".join(_code(f"{key}={value}") for key, value in wording.setting_rows(certificate))
@@ -144,8 +144,8 @@ def making(certificate: Mapping[str, Any]) -> str:
 
 def _classes(schema: Schema, counts: Sequence[int]) -> str:
     rows = [
-        f"| {place} | {markdown_text(name)} | {count} |"
-        for place, (name, count) in enumerate(zip(schema.classes, counts, strict=True))
+        f"| {index} | {markdown_text(name)} | {count} |"
+        for index, (name, count) in enumerate(zip(schema.classes, counts, strict=True))
     ]
     return "\n".join(["## Classes", "", "| y | class | records |", "| ---: | --- | ---: |", *rows])
 

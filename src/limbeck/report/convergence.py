@@ -20,7 +20,7 @@ from limbeck.report.scores import finite, read_json
 from limbeck.report.wording import number
 
 FILE = "curve.json"
-MOST_POINTS = 50  # of a course that is drawn
+MOST_POINTS = 50  # of a training curve that is drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +61,8 @@ def curve_view(values: Mapping[str, Any], what: str = FILE) -> CurveView:
     )
 
 
-def read_course(path: Path) -> dict[str, list[float]]:
-    """The curves that a method wrote beside its set."""
+def read_training_curves(path: Path) -> dict[str, list[float]]:
+    """Numbers by step that a method wrote beside its set, by name."""
     values = read_json(path, "course of a run")
     if not all(
         isinstance(curve, list) and all(finite(each) is not None for each in curve) for curve in values.values()
@@ -71,15 +71,15 @@ def read_course(path: Path) -> dict[str, list[float]]:
     return values
 
 
-def course_drawings(course: Mapping[str, Sequence[float]]) -> tuple[tuple[str, Markup], ...]:
-    """A drawing for every curve of a run's course, with its name; of long ones the means of equal stretches."""
-    return tuple((name, _course_drawing(name, values)) for name, values in course.items() if len(values) > 1)
+def training_curve_drawings(curves: Mapping[str, Sequence[float]]) -> tuple[tuple[str, Markup], ...]:
+    """(name, drawing) of every training curve; of long ones the means of equal stretches are drawn."""
+    return tuple((name, _training_curve(name, values)) for name, values in curves.items() if len(values) > 1)
 
 
-def _course_drawing(name: str, values: Sequence[float]) -> Markup:
+def _training_curve(name: str, values: Sequence[float]) -> Markup:
     stretch = math.ceil(len(values) / MOST_POINTS)
     parts = [values[start : start + stretch] for start in range(0, len(values), stretch)]
-    points = [Point(x=place * stretch + len(part), y=sum(part) / len(part)) for place, part in enumerate(parts)]
+    points = [Point(x=index * stretch + len(part), y=sum(part) / len(part)) for index, part in enumerate(parts)]
     words = f"{name}: {points[0].y:.3g} at the start, {points[-1].y:.3g} at the end."
     return curve(points, "answers", "root mean square", words, highest=math.inf)
 

@@ -41,8 +41,8 @@ def line_picture(
         matplotlib.rcdefaults()  # the reader's own style must not change the bytes
         figure = Figure(figsize=(6.4, 4.0), dpi=150, facecolor="white", layout="constrained")
         axes: Any = figure.add_subplot()
-        for place, (name, line) in enumerate(lines.items()):
-            colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
+        for index, (name, line) in enumerate(lines.items()):
+            colour, mark = COLOURS[index % len(COLOURS)], MARKS[index % len(MARKS)]
             bars = [std or 0.0 for std in line.std]
             axes.errorbar(line.x, line.mean, bars, color=colour, marker=mark, capsize=3, label=one_line(name))
         if log_x:

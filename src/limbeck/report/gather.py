@@ -12,19 +12,18 @@ from typing import Any
 from limbeck.data import DataSource
 from limbeck.data.benchmark import benchmark_in
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
-from limbeck.privacy.schema import Schema
-from limbeck.release import certificate as certificates
+from limbeck.release.certificate import Certificate
 from limbeck.release.destination import is_unfinished, require_outside, resume_command
 from limbeck.release.editions import OWNER, RELEASE, checked_edition, page_edition
-from limbeck.release.formats import COURSE, SNAPSHOTS
-from limbeck.release.generator import has_generator
+from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES
 from limbeck.release.reader import Release, read_release
+from limbeck.release.verification import verify
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
 from limbeck.report.page import Report
 from limbeck.report.pictures import png_bytes, table_grid
-from limbeck.report.scores import public_part, read_json, require_fit, require_public
-from limbeck.report.strips import Strip, class_strips, columns, shown_classes, strip, way_strips
+from limbeck.report.scores import public_part, read_json, require_fit, require_public, shared_entries
+from limbeck.report.strips import Strip, class_strips, columns, shown_classes, snapshot_strips, strip
 from limbeck.vault.ledger import Account, Ledger, default_path
 
 
@@ -56,27 +55,26 @@ def gather(sources: Sources) -> Report:
     Guarantee: in the release edition only public records have scores, and the ledger is read only if the owner asked.
     """
     _require_finished(sources.run)
-    certificate = certificates.verify(sources.run)
-    schema = Schema.from_dict(certificate["public_assumptions"])
+    certificate = verify(sources.run)
     report = Report(
         certificate=certificate,
-        schema=schema,
+        schema=certificate.public_assumptions,
         edition=sources.edition,
         evaluations=[_evaluation(path, certificate, sources.edition) for path in sources.evaluations],
         curve=_curve(sources, certificate),
         budget=_budget(sources, certificate),
         fidelity=_fidelity(sources.fidelity, certificate),
-        generator=has_generator(certificate),
+        generator=certificate.has_generator,
     )
-    if certificates.content_of(certificate) == certificates.MODEL:
+    if certificate.is_model:
         if sources.real is not None:
             raise BadInput("A model has no records to lay beside real ones; leave --data out.")
         return report
     return _with_pictures(report, read_release(sources.run), sources)
 
 
-def require_place(out: Path, run: Path) -> None:
-    """Refuse a place inside a release, which holds only what its certificate lists, and a file that is no report."""
+def require_report_path(out: Path) -> None:
+    """Refuse a path inside a release, which holds only what its certificate lists, and a file that is no report."""
     require_outside(out, NotReleasable)
     if out.is_dir() or out.is_symlink():
         raise RunConflict(f"{out} is no file that a report could replace. Choose another --out.")
@@ -86,7 +84,7 @@ def require_place(out: Path, run: Path) -> None:
         raise OutputFault(f"The folder {out.absolute().parent} for the report does not exist.")
 
 
-def default_place(run: Path, edition: str) -> Path:
+def default_report_path(run: Path, edition: str) -> Path:
     """Beside the release, never in it."""
     run = run.absolute()
     return run.with_name(f"{run.name}-owner-report.html" if edition == OWNER else f"{run.name}-report.html")
@@ -97,7 +95,7 @@ def _require_finished(run: Path) -> None:
         raise RunConflict(f"{run} holds a run that is not finished; there is nothing to report.", resume_command(run))
 
 
-def _evaluation(path: Path, certificate: dict[str, Any], edition: str) -> dict[str, Any]:
+def _evaluation(path: Path, certificate: Certificate, edition: str) -> dict[str, Any]:
     evaluation = read_json(path, "evaluation")
     require_fit(evaluation, certificate, path)
     if edition == OWNER:
@@ -106,9 +104,9 @@ def _evaluation(path: Path, certificate: dict[str, Any], edition: str) -> dict[s
     return public_part(evaluation)
 
 
-def _curve(sources: Sources, certificate: dict[str, Any]) -> dict[str, Any] | None:
+def _curve(sources: Sources, certificate: Certificate) -> dict[str, Any] | None:
     inside = sources.run / convergence.FILE
-    path = sources.curve or (inside if convergence.FILE in certificate["files"] else None)
+    path = sources.curve or (inside if convergence.FILE in certificate.files else None)
     if path is None:
         return None
     values = read_json(path, "curve")
@@ -128,17 +126,17 @@ def _require_public_curve(values: dict[str, Any], path: Path) -> None:
         )
 
 
-def _fidelity(path: Path | None, certificate: dict[str, Any]) -> dict[str, Any] | None:
+def _fidelity(path: Path | None, certificate: Certificate) -> dict[str, Any] | None:
     if path is None:
         return None
     values = read_json(path, "fidelity result")
-    for name in ("method", "epsilon", "records"):
-        if name in values and values[name] != certificate.get(name):
+    for name, stated in shared_entries(certificate).items():
+        if name in values and values[name] != stated:
             raise BadInput(f"{path} was measured on another release: it says {name}={values[name]}.")
     return values
 
 
-def _budget(sources: Sources, certificate: dict[str, Any]) -> BudgetView | None:
+def _budget(sources: Sources, certificate: Certificate) -> BudgetView | None:
     """The account of the data set. Its other runs are no part of this release, so a release tells of them only if asked."""
     if sources.edition == RELEASE and not sources.history:
         return None
@@ -146,22 +144,22 @@ def _budget(sources: Sources, certificate: dict[str, Any]) -> BudgetView | None:
     if sources.ledger is None and not path.exists():
         return None
     with Ledger.open_to_read(path) as ledger:
-        account = ledger.account(certificate["dataset"])
+        account = ledger.account(certificate.dataset)
         if account is None:
             if sources.ledger is None:
                 return None
-            raise LedgerFault(f"The ledger {path} knows no data set '{certificate['dataset']}'.", "limbeck budget show")
+            raise LedgerFault(f"The ledger {path} knows no data set '{certificate.dataset}'.", "limbeck budget show")
         return budget_view(account, own_grant(ledger, account, sources.run, certificate))
 
 
-def own_grant(ledger: Ledger, account: Account, run: Path, certificate: dict[str, Any]) -> str | None:
+def own_grant(ledger: Ledger, account: Account, run: Path, certificate: Certificate) -> str | None:
     """The booking that paid for a release: the last one with its plan before the certificate was signed."""
     try:
         plan = json.loads((run / "config.json").read_text(encoding="utf-8"))["plan"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     for booking in reversed(account.bookings):
-        if booking.state == "finished" and booking.created <= str(certificate["created"]):
+        if booking.state == "finished" and booking.created <= certificate.created:
             booked = json.loads(ledger.grant(booking.grant).plan)
             if booked.get("plan", booked) == plan:
                 return booking.grant
@@ -169,8 +167,9 @@ def own_grant(ledger: Ledger, account: Account, run: Path, certificate: dict[str
 
 
 def _with_pictures(report: Report, release: Release, sources: Sources) -> Report:
-    if (sources.run / COURSE).exists():
-        report = dataclasses.replace(report, course=convergence.read_course(sources.run / COURSE))
+    if (sources.run / TRAINING_CURVES).exists():
+        curves = convergence.read_training_curves(sources.run / TRAINING_CURVES)
+        report = dataclasses.replace(report, training_curves=curves)
     grid = (sources.run / "grid.png").read_bytes() if (sources.run / "grid.png").is_file() else None
     if not release.schema.is_image:
         return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release))
@@ -178,8 +177,8 @@ def _with_pictures(report: Report, release: Release, sources: Sources) -> Report
     if (sources.run / SNAPSHOTS).exists():
         from limbeck.evaluate.privacy_curve import read_snapshots
 
-        way = way_strips(*read_snapshots(sources.run, release), release.y, release.schema)
-        report = dataclasses.replace(report, way=way)
+        shown = snapshot_strips(*read_snapshots(sources.run, release), release.y, release.schema)
+        report = dataclasses.replace(report, snapshots=shown)
     real, nearest = _real_pictures(sources.real, release)
     return dataclasses.replace(report, strips=strips, real=real, nearest=nearest)
 

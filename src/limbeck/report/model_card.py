@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from limbeck.nets import NetSpec
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.report import wording
 from limbeck.report.card import making, markdown_text, promise, verifying, yaml_text
 
 
-def model_card(certificate: Mapping[str, Any], schema: Schema, net: NetSpec) -> str:
+def model_card(certificate: Certificate, schema: Schema, net: NetSpec) -> str:
     sections = [
         _introduction(certificate, schema, net),
         promise(certificate, schema),
@@ -23,7 +21,7 @@ def model_card(certificate: Mapping[str, Any], schema: Schema, net: NetSpec) -> 
     return _front_matter(certificate, schema) + "\n" + "\n\n".join(sections) + "\n"
 
 
-def _front_matter(certificate: Mapping[str, Any], schema: Schema) -> str:
+def _front_matter(certificate: Certificate, schema: Schema) -> str:
     kind = "image" if schema.is_image else "tabular"
     warnings = [headline for headline, _ in wording.warnings(certificate)]
     price = ", ".join(warnings) or f"epsilon {wording.exact(wording.epsilon_of(certificate))}"
@@ -39,7 +37,7 @@ def _front_matter(certificate: Mapping[str, Any], schema: Schema) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _introduction(certificate: Mapping[str, Any], schema: Schema, net: NetSpec) -> str:
+def _introduction(certificate: Certificate, schema: Schema, net: NetSpec) -> str:
     loud = [f"> # {headline}\n>\n> **{text}**" for headline, text in wording.warnings(certificate)]
     name = markdown_text(schema.name)
     text = (
@@ -50,7 +48,7 @@ def _introduction(certificate: Mapping[str, Any], schema: Schema, net: NetSpec) 
 
 
 def _classes(schema: Schema) -> str:
-    rows = [f"| {place} | {markdown_text(name)} |" for place, name in enumerate(schema.classes)]
+    rows = [f"| {index} | {markdown_text(name)} |" for index, name in enumerate(schema.classes)]
     return "\n".join(["## Classes", "", "| logit | class |", "| ---: | --- |", *rows])
 
 

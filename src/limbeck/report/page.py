@@ -18,11 +18,12 @@ from markupsafe import Markup
 
 from limbeck.errors import NotReleasable, WallBreach
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.release.editions import EDITIONS, OWNER, RELEASE, is_owners
 from limbeck.report import views
 from limbeck.report.budget import BudgetView
 from limbeck.report.closeness import closeness_view
-from limbeck.report.convergence import course_drawings, curve_view
+from limbeck.report.convergence import curve_view, training_curve_drawings
 from limbeck.report.scores import score_table
 from limbeck.report.strips import MOST_CLASSES, Strip
 
@@ -31,17 +32,21 @@ from limbeck.report.strips import MOST_CLASSES, Strip
 class Report:
     """All that a page shows. What is left out has no section on it.
 
+    snapshots         (answers seen, first picture of each class) while the set was made
+    training_curves   numbers of the run by step, by name
+    curve             accuracy against epsilon
+
     Guarantee: a report of the release edition holds no real picture, no figure measured on private records and nothing
     that is marked as the owner's.
     """
 
-    certificate: Mapping[str, Any]
+    certificate: Certificate
     schema: Schema
     edition: str = RELEASE
     grid: bytes | None = None
     strips: Sequence[Strip | None] = ()
-    way: Sequence[tuple[int, Strip]] = ()
-    course: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    snapshots: Sequence[tuple[int, Strip]] = ()
+    training_curves: Mapping[str, Sequence[float]] = field(default_factory=dict)
     evaluations: Sequence[Mapping[str, Any]] = ()
     curve: Mapping[str, Any] | None = None
     budget: BudgetView | None = None
@@ -63,7 +68,7 @@ class Report:
 
 
 def report_page(
-    certificate: Mapping[str, Any], schema: Schema, grid_png: bytes | None, evaluation: Mapping[str, Any] | None = None
+    certificate: Certificate, schema: Schema, grid_png: bytes | None, evaluation: Mapping[str, Any] | None = None
 ) -> str:
     """The release edition with a grid of pictures and at most one evaluation. A model has no grid."""
     evaluations = [evaluation] if evaluation else []
@@ -75,10 +80,10 @@ def render(report: Report) -> str:
     certificate, schema = report.certificate, report.schema
     style = page_style("look.css", "report.css", *(("owner.css",) if report.edition == OWNER else ()))
     parts = {
-        **views.headline(certificate, schema),
-        **views.promises(certificate, schema),
-        **views.making(certificate, schema),
-        **views.loads(certificate, schema, report.generator),
+        "head": views.headline(certificate, schema),
+        "promises": views.promises(certificate, schema),
+        "making": views.making(certificate, schema),
+        "loading": views.how_to_load(certificate, schema, report.generator),
         "style": style,
         "style_hash": style_hash(style),
         "edition": report.edition,
@@ -87,8 +92,8 @@ def render(report: Report) -> str:
         "real_grid": views.source(report.real_grid),
         "grid_words": views.grid_words(schema),
         "classes": views.classes(schema, report.strips, report.nearest, report.real),
-        "way": report.way,
-        "course": course_drawings(report.course),
+        "snapshots": report.snapshots,
+        "training_curves": training_curve_drawings(report.training_curves),
         "schema_classes": len(schema.classes),
         "brief_names": views.brief_names(schema),
         "classes_left": max(len(schema.classes) - MOST_CLASSES, 0) if report.strips else 0,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from limbeck.methods import Result, SyntheticSet, TrainedModel
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.report.card import data_card
 from limbeck.report.model_card import model_card
 from limbeck.report.page import Report, render, report_page
 from limbeck.report.pictures import png_bytes, release_grid
-from limbeck.report.strips import class_strips, way_strips
+from limbeck.report.strips import class_strips, snapshot_strips
 
 
-def release_pages(certificate: dict[str, Any], schema: Schema, result: Result) -> Mapping[str, bytes]:
+def release_pages(certificate: Certificate, schema: Schema, result: Result) -> Mapping[str, bytes]:
     """Card and report; for a set its picture, too.
 
     Guarantee: reads nothing but its arguments, which are public, so every page may be released.
@@ -27,7 +27,7 @@ def release_pages(certificate: dict[str, Any], schema: Schema, result: Result) -
     return _set_pages(certificate, schema, result)
 
 
-def _set_pages(certificate: dict[str, Any], schema: Schema, result: SyntheticSet) -> Mapping[str, bytes]:
+def _set_pages(certificate: Certificate, schema: Schema, result: SyntheticSet) -> Mapping[str, bytes]:
     grid = png_bytes(release_grid(result.x, result.y, schema))
     counts = np.bincount(result.y, minlength=len(schema.classes)).tolist()
     made_by = None if result.generator is None else result.generator.spec
@@ -38,8 +38,8 @@ def _set_pages(certificate: dict[str, Any], schema: Schema, result: SyntheticSet
         schema=schema,
         grid=None if strips else grid,
         strips=strips,
-        way=() if kept is None else way_strips(kept, np.asarray(result.snapshots_after), result.y, schema),
-        course=result.course,
+        snapshots=() if kept is None else snapshot_strips(kept, np.asarray(result.snapshots_after), result.y, schema),
+        training_curves=result.course,
         generator=made_by is not None,
     )
     return {

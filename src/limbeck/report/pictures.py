@@ -37,7 +37,7 @@ def image_grid(x: Array, y: Array, schema: Schema, columns: int = 10, scale: int
     if not schema.is_image or columns < 1 or (scale is not None and scale < 1):
         raise BadInput(f"A grid needs images, columns >= 1 and scale >= 1, got {schema.shape}, {columns} and {scale}.")
     grow, shrink = (scale, 1) if scale is not None else _factors(schema)
-    rows = [np.flatnonzero(y == place)[:columns] for place in range(len(schema.classes))]
+    rows = [np.flatnonzero(y == index)[:columns] for index in range(len(schema.classes))]
     _, height, width = schema.shape
     cell_w, cell_h = -(-width // shrink) * grow, -(-height // shrink) * grow
     font = _font(max(10, min(16, cell_h - 2)))
@@ -48,8 +48,8 @@ def image_grid(x: Array, y: Array, schema: Schema, columns: int = 10, scale: int
     size = (left + across * step_w - GAP + MARGIN, 2 * MARGIN + len(rows) * step_h - GAP)
     canvas = Image.new("RGB", (round(size[0]), round(size[1])), PAPER)
     draw = ImageDraw.Draw(canvas)
-    for place, (name, row) in enumerate(zip(names, rows, strict=True)):
-        top = round(MARGIN + place * step_h)
+    for index, (name, row) in enumerate(zip(names, rows, strict=True)):
+        top = round(MARGIN + index * step_h)
         draw.text((left - 12, top + (step_h - GAP) / 2), name, fill=INK, font=font, anchor="rm")
         for column, record in enumerate(row):
             canvas.paste(tile(x[record], grow, shrink), (round(left + column * step_w), top))
@@ -121,7 +121,7 @@ def _table_figure(x: Array, y: Array, schema: Schema) -> Any:
     from matplotlib.figure import Figure
 
     per_class = int(np.clip(240 // len(schema.classes), 2, 20))
-    rows = [np.flatnonzero(y == place)[:per_class] for place in range(len(schema.classes))]
+    rows = [np.flatnonzero(y == index)[:per_class] for index in range(len(schema.classes))]
     # A class without records keeps one empty row, so that it is seen to be missing.
     blank = np.full((1, schema.numbers), np.nan)
     bands = [x[row] if len(row) else blank for row in rows]
@@ -153,7 +153,7 @@ def _table_figure(x: Array, y: Array, schema: Schema) -> Any:
 
 def _column_names(schema: Schema) -> tuple[list[str], list[int]]:
     if not schema.columns:
-        return [f"x{place}" for place in range(schema.numbers)], [1] * schema.numbers
+        return [f"x{index}" for index in range(schema.numbers)], [1] * schema.numbers
     return [one_line(column.name) for column in schema.columns], [column.width for column in schema.columns]
 
 
@@ -164,10 +164,10 @@ def _label(axis: Any, names: list[str], widths: list[int], room: float) -> None:
     # `room` is how many names fit; narrow bands beside each other need more of it than wide ones.
     closest = ends[-1] / room
     chosen: list[int] = []
-    for place, middle in enumerate(middles):
+    for index, middle in enumerate(middles):
         if not chosen or middle - middles[chosen[-1]] >= closest:
-            chosen.append(place)
-    short = [names[place] if len(names[place]) <= 24 else names[place][:23] + "…" for place in chosen]
+            chosen.append(index)
+    short = [names[index] if len(names[index]) <= 24 else names[index][:23] + "…" for index in chosen]
     axis.set_ticks(middles[chosen], short, fontsize=8, color="#343a44", parse_math=False)
     axis.set_tick_params(length=0)
 

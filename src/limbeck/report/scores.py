@@ -19,6 +19,8 @@ from typing import Any
 from limbeck.data.benchmark import benchmark_in
 from limbeck.errors import BadInput, DataNotFound, NotReleasable
 from limbeck.evaluate.models import MODELS
+from limbeck.privacy.queries import finite_or_word
+from limbeck.release.certificate import Certificate
 from limbeck.release.editions import RELEASE
 
 LARGEST_FILE = 4_000_000
@@ -71,18 +73,27 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     return values
 
 
-def require_fit(evaluation: Mapping[str, Any], certificate: Mapping[str, Any], path: Path) -> None:
+def require_fit(evaluation: Mapping[str, Any], certificate: Certificate, path: Path) -> None:
     """Refuse the scores of another release: they would be read as this one's."""
     if not isinstance(evaluation.get("accuracy"), Mapping):
         raise BadInput(f"{path} holds no accuracy, so it is no evaluation of a release.", "limbeck evaluate --help")
     if "release" not in evaluation:
         raise BadInput(f"{path} does not say which release it evaluates.", "limbeck evaluate --help")
-    for name in ("method", "epsilon", "records"):
-        if name in evaluation and evaluation[name] != certificate.get(name):
+    for name, stated in shared_entries(certificate).items():
+        if name in evaluation and evaluation[name] != stated:
             raise BadInput(
                 f"{path} is the evaluation of another release: it says {name}={evaluation[name]}, the certificate says "
-                f"{certificate.get(name)}."
+                f"{stated}."
             )
+
+
+def shared_entries(certificate: Certificate) -> dict[str, Any]:
+    """What a result of `limbeck evaluate` or `limbeck fidelity` repeats from the certificate, under the same names."""
+    return {
+        "method": certificate.method,
+        "epsilon": finite_or_word(certificate.epsilon),
+        "records": certificate.records,
+    }
 
 
 def require_public(evaluation: Mapping[str, Any], what: str) -> None:

@@ -1,4 +1,4 @@
-"""The picture of a course of continual learning: mean accuracy after every stage, one curve per method."""
+"""The picture of a run of continual learning: mean accuracy after every stage, one curve per method."""
 
 from __future__ import annotations
 

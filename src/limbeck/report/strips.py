@@ -14,7 +14,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.report.pictures import png_bytes, tile
 
 COLUMNS, GAP = 10, 4
-MOST_STOPS = 8
+MOST_SNAPSHOTS = 8
 # Small pictures are enlarged by a whole factor to about this many pixels, so that they stay sharp.
 SIDE = 84
 # Large ones are shrunk, the more so the more there are: all pictures of a page together have at most this many pixels.
@@ -39,15 +39,15 @@ class Strip:
 
 def class_strips(x: Array, y: Array, schema: Schema) -> tuple[Strip | None, ...]:
     """One strip per class, in the order of the schema; None for a class without records."""
-    chosen = [x[np.flatnonzero(y == place)[: columns(schema)]] for place in range(shown_classes(schema))]
+    chosen = [x[np.flatnonzero(y == index)[: columns(schema)]] for index in range(shown_classes(schema))]
     return tuple(strip(records, schema) if len(records) else None for records in chosen)
 
 
-def way_strips(sets: Array, after: Array, y: Array, schema: Schema) -> tuple[tuple[int, Strip], ...]:
-    """How the first picture of each class came about: a strip for each of some sets on the way, by answers seen."""
-    firsts = [found[0] for place in range(len(schema.classes)) if len(found := np.flatnonzero(y == place))][:COLUMNS]
-    stops = np.unique(np.linspace(0, len(sets) - 1, min(len(sets), MOST_STOPS)).round().astype(int))
-    return tuple((int(after[stop]), strip(sets[stop][firsts], schema)) for stop in stops) if firsts else ()
+def snapshot_strips(sets: Array, after: Array, y: Array, schema: Schema) -> tuple[tuple[int, Strip], ...]:
+    """The first picture of each class in some snapshots of the set, each with the answers that it had seen."""
+    firsts = [found[0] for index in range(len(schema.classes)) if len(found := np.flatnonzero(y == index))][:COLUMNS]
+    chosen = np.unique(np.linspace(0, len(sets) - 1, min(len(sets), MOST_SNAPSHOTS)).round().astype(int))
+    return tuple((int(after[index]), strip(sets[index][firsts], schema)) for index in chosen) if firsts else ()
 
 
 def columns(schema: Schema) -> int:

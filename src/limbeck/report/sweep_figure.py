@@ -13,7 +13,7 @@ WIDE = 10.0  # from this ratio of largest to smallest on, numbers are spread by 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line: (place on the x axis as it was typed, mean, standard deviation) of each point."""
+    """One line: (position on the x axis as it was typed, mean, standard deviation) of each point."""
 
     title: str
     points: tuple[tuple[str, float, float], ...]
@@ -23,8 +23,8 @@ def draw_curve(lines: Sequence[Line], x_title: str, y_title: str) -> bytes:
     """PNG bytes: numbers where they lie, words one after the other."""
     if not lines or not all(line.points for line in lines):
         raise BadInput("There is nothing to draw a curve of.")
-    places = list(dict.fromkeys(point[0] for line in lines for point in line.points))
-    across = _numbers(places)
+    positions = list(dict.fromkeys(point[0] for line in lines for point in line.points))
+    across = _numbers(positions)
     positive = [value for value in across.values() if value > 0]
     spread = len(positive) == len(across) and max(positive) >= WIDE * min(positive)
     shown = {}
@@ -34,18 +34,18 @@ def draw_curve(lines: Sequence[Line], x_title: str, y_title: str) -> bytes:
             x=[across[name] for name, _, _ in points], mean=[p[1] for p in points], std=[p[2] for p in points]
         )
     return drawn.line_picture(
-        shown, title="", x_title=x_title, y_title=y_title, ticks=across, log_x=_are_numbers(places) and spread
+        shown, title="", x_title=x_title, y_title=y_title, ticks=across, log_x=_are_numbers(positions) and spread
     )
 
 
-def _are_numbers(places: Sequence[str]) -> bool:
+def _are_numbers(positions: Sequence[str]) -> bool:
     try:
-        return all(float(place) < float("inf") for place in places)
+        return all(float(position) < float("inf") for position in positions)
     except ValueError:
         return False
 
 
-def _numbers(places: Sequence[str]) -> dict[str, float]:
-    if _are_numbers(places):
-        return {place: float(place) for place in places}
-    return {place: float(number) for number, place in enumerate(places)}
+def _numbers(positions: Sequence[str]) -> dict[str, float]:
+    if _are_numbers(positions):
+        return {position: float(position) for position in positions}
+    return {position: float(number) for number, position in enumerate(positions)}

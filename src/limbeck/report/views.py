@@ -3,89 +3,164 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from limbeck.privacy.queries import finite_or_word
 from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
 from limbeck.report import loading, wording
 from limbeck.report.charts import Segment, bar, score_bar
-from limbeck.report.scores import ScoreTable, finite
+from limbeck.report.scores import ScoreRow, ScoreTable, finite
 from limbeck.report.strips import Strip
 
-Certificate = Mapping[str, Any]
 BRIEF_NAME = 3  # class names up to this length stand beside their pictures on a phone, too
 
 
-def headline(certificate: Certificate, schema: Schema) -> dict[str, Any]:
-    """What the release is, and its few most important numbers."""
-    return {
-        "name": schema.name,
-        "is_model": is_model(certificate),
-        "warnings": wording.warnings(certificate),
-        "subtitle": _subtitle(certificate, schema),
-        "tiles": _tiles(certificate),
-        "sentence": wording.in_one_sentence(certificate),
-        "meter": _meter(certificate),
-        "footer": _footer(certificate),
-    }
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """What the release is, and its few most important numbers.
+
+    warnings   (headline, explanation) of what forbids sharing it
+    tiles      (value, name, meaning) of the numbers that a reader looks for first
+    sentence   the promise: what stands before the one figure, the figure, what follows
+    """
+
+    name: str
+    is_model: bool
+    warnings: list[tuple[str, str]]
+    subtitle: str
+    tiles: list[tuple[str, str, str]]
+    sentence: tuple[str, str, str]
+    meter: Markup
+    footer: str
 
 
-def promises(certificate: Certificate, schema: Schema) -> dict[str, Any]:
-    return {
-        "promise": wording.promise(certificate),
-        "not_promised": [limit.split(". ", 1) for limit in wording.not_promised(certificate, schema)],
-        "questions": wording.questions(certificate),
-    }
+@dataclass(frozen=True, kw_only=True)
+class Promises:
+    """Paragraphs; limits, each split after its first sentence; (question, answer)."""
+
+    paragraphs: list[str]
+    limits: list[list[str]]
+    questions: list[tuple[str, str]]
 
 
-def making(certificate: Certificate, schema: Schema) -> dict[str, Any]:
-    """What was asked and spent, with which settings and versions."""
-    title, paper = wording.method_words(certificate)
-    return {
-        "asked": _asked(certificate, schema, title, paper),
-        "accountants": _accountants(certificate),
-        "queries": wording.query_rows(certificate),
-        "settings": wording.setting_rows(certificate),
-        "versions": [(str(key), str(value)) for key, value in (certificate.get("versions") or {}).items()],
-    }
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """What was asked and spent, with which settings and versions; pairs are (name, value)."""
+
+    asked: list[tuple[str, str]]
+    accountants: list[tuple[str, str, bool]]  # the third: whether it is the one that counts
+    queries: list[wording.QueryRow]
+    settings: list[tuple[str, str]]
+    versions: list[tuple[str, str]]
 
 
-def loads(certificate: Certificate, schema: Schema, generator: bool) -> dict[str, Any]:
-    """How to load it. `generator`: whether the set has one beside it."""
-    model = is_model(certificate)
+@dataclass(frozen=True, kw_only=True)
+class HowToLoad:
+    snippets: list[loading.Snippet]
+    scaling: str
+    parquet: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassRow:
+    """A class with its strips: (what it shows, the strip). `compared`: whether real records stand beside them."""
+
+    name: str
+    strips: list[tuple[str, Strip | None]]
+    compared: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRowView:
+    model: str
+    mean: str
+    std: str
+    ceiling: str
+    control: str
+    runs: str
+    bar: Markup | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoresView:
+    """A table of scores as texts and bars."""
+
+    rows: list[ScoreRowView]
+    has_ceiling: bool
+    has_control: bool
+    classifiers: tuple[int, float] | None
+    majority: str | None
+    test: str
+    preset: str
+    labels: str
+    repeats: str
+
+
+def headline(certificate: Certificate, schema: Schema) -> Headline:
+    return Headline(
+        name=schema.name,
+        is_model=certificate.is_model,
+        warnings=wording.warnings(certificate),
+        subtitle=_subtitle(certificate, schema),
+        tiles=_tiles(certificate),
+        sentence=wording.in_one_sentence(certificate),
+        meter=_meter(certificate),
+        footer=_footer(certificate),
+    )
+
+
+def promises(certificate: Certificate, schema: Schema) -> Promises:
+    return Promises(
+        paragraphs=wording.promise(certificate),
+        limits=[limit.split(". ", 1) for limit in wording.not_promised(certificate, schema)],
+        questions=wording.questions(certificate),
+    )
+
+
+def making(certificate: Certificate, schema: Schema) -> Making:
+    return Making(
+        asked=_asked(certificate, schema),
+        accountants=_accountants(certificate),
+        queries=wording.query_rows(certificate),
+        settings=wording.setting_rows(certificate),
+        versions=list(certificate.versions.items()),
+    )
+
+
+def how_to_load(certificate: Certificate, schema: Schema, generator: bool) -> HowToLoad:
+    """`generator`: whether the set has one beside it."""
+    model = certificate.is_model
     snippets = loading.model_snippets(schema) if model else loading.set_snippets(schema)
-    return {
-        "snippets": [*snippets, loading.generator_snippet()] if generator else snippets,
-        "scaling": loading.scaling_sentence(schema),
-        "parquet": "" if model else loading.parquet_sentence(schema),
-    }
+    return HowToLoad(
+        snippets=[*snippets, loading.generator_snippet()] if generator else snippets,
+        scaling=loading.scaling_sentence(schema),
+        parquet="" if model else loading.parquet_sentence(schema),
+    )
 
 
 def source(png: bytes | None) -> str | None:
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii") if png else None
 
 
-def is_model(certificate: Certificate) -> bool:
-    return wording.noun(certificate) == "model"
-
-
 def _subtitle(certificate: Certificate, schema: Schema) -> str:
     kind = "pictures" if schema.is_image else "table rows"
-    if is_model(certificate):
+    if certificate.is_model:
         return f"A classifier that tells {len(schema.classes)} classes of {kind} apart"
-    return f"{certificate.get('records', 'A number of')} synthetic {kind} in {len(schema.classes)} classes"
+    return f"{certificate.records} synthetic {kind} in {len(schema.classes)} classes"
 
 
 def _tiles(certificate: Certificate) -> list[tuple[str, str, str]]:
-    """(value, name, meaning) of the few numbers that a reader looks for first."""
     epsilon = wording.exact(wording.epsilon_of(certificate)) if wording.is_private(certificate) else "∞"
-    unit = str(certificate.get("unit", "record"))
     return [
         (epsilon, "epsilon", "how much one record can matter; smaller is more private"),
-        (wording.exact(certificate.get("delta")), "delta", "the remainder that epsilon does not cover"),
-        (f"one {unit}", "unit", f"neighbours differ by {wording.adjacency_words(certificate)}"),
+        (wording.exact(certificate.delta), "delta", "the remainder that epsilon does not cover"),
+        (f"one {certificate.unit}", "unit", f"neighbours differ by {wording.adjacency_words(certificate)}"),
     ]
 
 
@@ -97,36 +172,35 @@ def _meter(certificate: Certificate) -> Markup:
     return bar([Segment(kind=kind, share=2 * share - 1)], words)
 
 
-def _asked(certificate: Certificate, schema: Schema, title: str, paper: str) -> list[tuple[str, str]]:
+def _asked(certificate: Certificate, schema: Schema) -> list[tuple[str, str]]:
+    title, paper = wording.method_words(certificate)
     shape = " × ".join(str(side) for side in schema.shape)
-    records = "" if is_model(certificate) else wording.number(certificate.get("records"))
     rows = [
         ("Data set", schema.name),
         ("Private records", f"about {schema.records}, each of {shape} numbers"),
         ("Method", title),
         ("Paper", paper),
-        ("Synthetic records", records),
-        ("Random generator", str(certificate.get("generator", ""))),
+        ("Synthetic records", "" if certificate.is_model else wording.number(certificate.records)),
+        ("Random generator", certificate.randomness),
     ]
     return [(key, value) for key, value in rows if value]
 
 
 def _accountants(certificate: Certificate) -> list[tuple[str, str, bool]]:
     """(accountant, its epsilon, whether it is the one that counts)."""
-    accounting = certificate.get("accounting") or {}
-    names = {
-        "epsilon_pld": "Privacy loss distribution (PLD)",
-        "epsilon_rdp": "Rényi (RDP)",
-        "epsilon_exact": "Exact Gaussian; nothing was sampled",
+    price = certificate.accounting
+    found = {
+        "Privacy loss distribution (PLD)": price.epsilon_pld,
+        "Rényi (RDP)": price.epsilon_rdp,
+        "Exact Gaussian; nothing was sampled": price.epsilon_exact,
     }
     rows, counted = [], False
-    for key, name in names.items():
-        value = accounting.get(key)
-        if value is None:
+    for name, epsilon in found.items():
+        if epsilon is None:
             continue
-        counts = not counted and isinstance(value, (int, float)) and value == accounting.get("epsilon")
+        counts = not counted and math.isfinite(epsilon) and epsilon == price.epsilon
         counted = counted or counts
-        rows.append((name, wording.exact(value), counts))
+        rows.append((name, wording.exact(finite_or_word(epsilon)), counts))
     return rows
 
 
@@ -137,13 +211,12 @@ def grid_words(schema: Schema) -> str:
 
 def classes(
     schema: Schema, strips: Sequence[Strip | None], nearest: Sequence[Strip | None], real: Sequence[Strip | None]
-) -> list[dict[str, Any]]:
-    """Each class with its strips: (what it shows, the strip)."""
+) -> list[ClassRow]:
     rows = []
-    for place, strip in enumerate(strips):
-        others = [("nearest real", _at(nearest, place)), ("real", _at(real, place))]
+    for index, strip in enumerate(strips):
+        others = [("nearest real", _at(nearest, index)), ("real", _at(real, index))]
         shown = [("synthetic", strip), *(pair for pair in others if pair[1] is not None)]
-        rows.append({"name": schema.classes[place], "strips": shown, "compared": len(shown) > 1})
+        rows.append(ClassRow(name=schema.classes[index], strips=shown, compared=len(shown) > 1))
     return rows
 
 
@@ -151,35 +224,34 @@ def brief_names(schema: Schema) -> bool:
     return max(map(len, schema.classes)) <= BRIEF_NAME
 
 
-def _at(strips: Sequence[Strip | None], place: int) -> Strip | None:
-    return strips[place] if place < len(strips) else None
+def _at(strips: Sequence[Strip | None], index: int) -> Strip | None:
+    return strips[index] if index < len(strips) else None
 
 
-def scores(table: ScoreTable) -> dict[str, Any]:
-    """A table of scores as texts and bars."""
-    rows = [
-        {
-            "model": row.model,
-            "mean": percent(row.mean),
-            "std": percent(row.std).removesuffix(" %"),
-            "ceiling": percent(row.ceiling).removesuffix(" %"),
-            "control": percent(row.control).removesuffix(" %"),
-            "runs": row.skipped or ", ".join(f"{run:.2f}" for run in row.runs) or "-",
-            "bar": "" if row.mean is None else score_bar(row.mean, row.ceiling, row.control),
-        }
-        for row in table.rows
-    ]
-    return {
-        "rows": rows,
-        "has_ceiling": table.has_ceiling,
-        "has_control": table.has_control,
-        "classifiers": table.classifiers,
-        "majority": None if table.majority is None else percent(table.majority),
-        "test": table.test,
-        "preset": table.preset,
-        "labels": table.labels,
-        "repeats": wording.number(table.repeats),
-    }
+def scores(table: ScoreTable) -> ScoresView:
+    return ScoresView(
+        rows=[_score_row(row) for row in table.rows],
+        has_ceiling=table.has_ceiling,
+        has_control=table.has_control,
+        classifiers=table.classifiers,
+        majority=None if table.majority is None else percent(table.majority),
+        test=table.test,
+        preset=table.preset,
+        labels=table.labels,
+        repeats=wording.number(table.repeats),
+    )
+
+
+def _score_row(row: ScoreRow) -> ScoreRowView:
+    return ScoreRowView(
+        model=row.model,
+        mean=percent(row.mean),
+        std=percent(row.std).removesuffix(" %"),
+        ceiling=percent(row.ceiling).removesuffix(" %"),
+        control=percent(row.control).removesuffix(" %"),
+        runs=row.skipped or ", ".join(f"{run:.2f}" for run in row.runs) or "-",
+        bar="" if row.mean is None else score_bar(row.mean, row.ceiling, row.control),
+    )
 
 
 def percent(value: Any) -> str:
@@ -192,5 +264,5 @@ def percent(value: Any) -> str:
 
 
 def _footer(certificate: Certificate) -> str:
-    created = str(certificate.get("created", "")).replace("T", " ").replace("+00:00", " UTC")
+    created = certificate.created.replace("T", " ").replace("+00:00", " UTC")
     return f"Made {created} with Limbeck." if created else "Made with Limbeck."

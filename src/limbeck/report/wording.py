@@ -1,17 +1,17 @@
 """What a certificate promises, in plain words. The card and the page say the same, so the sentences stand here once.
 
-Whatever is missing or unclear on a certificate is read against the release: no finite epsilon means no promise.
+Whatever is unclear on a certificate is read against the release: no finite epsilon means no promise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from limbeck.privacy.queries import ClippedSum, finite_or_word
 from limbeck.privacy.schema import ADD_REMOVE, Schema
-
-Certificate = Mapping[str, Any]
+from limbeck.release.certificate import Certificate
 
 NOT_PRIVATE = "NOT PRIVATE"
 NOT_RELEASABLE = "NOT RELEASABLE"
@@ -22,26 +22,23 @@ WEAK_EPSILON = 10
 
 def noun(certificate: Certificate) -> str:
     """What the release is: "set" or "model"."""
-    return "model" if certificate.get("content") == "model" else "set"
+    return "model" if certificate.is_model else "set"
 
 
 def epsilon_of(certificate: Certificate) -> float:
-    try:
-        epsilon = float(certificate.get("epsilon", math.inf))
-    except (TypeError, ValueError):
-        return math.inf
-    return epsilon if epsilon >= 0 else math.inf
+    """What is stated, where it is a number that could be one; otherwise infinity."""
+    return certificate.epsilon if certificate.epsilon >= 0 else math.inf
 
 
 def is_private(certificate: Certificate) -> bool:
-    return bool(certificate.get("private", True)) and math.isfinite(epsilon_of(certificate))
+    return certificate.private and math.isfinite(epsilon_of(certificate))
 
 
 def has_secret_noise(certificate: Certificate) -> bool:
     """False where the noise came from a known seed: whoever knows it can take the noise off again."""
-    if "insecure" in str(certificate.get("generator", "")):
+    if "insecure" in certificate.randomness:
         return False
-    return bool(certificate.get("releasable", True)) or not is_private(certificate)
+    return certificate.releasable or not is_private(certificate)
 
 
 def warnings(certificate: Certificate) -> list[tuple[str, str]]:
@@ -91,15 +88,14 @@ def _tidy(text: str) -> str:
 
 
 def adjacency_words(certificate: Certificate) -> str:
-    adjacency = str(certificate.get("adjacency", ADD_REMOVE))
-    return {ADD_REMOVE: "adding or removing one record"}.get(adjacency, adjacency)
+    return {ADD_REMOVE: "adding or removing one record"}.get(certificate.adjacency, certificate.adjacency)
 
 
 def guess_share(certificate: Certificate) -> float:
     """How often somebody who knows all other records guesses right whether one was used, at most; 1 without a promise."""
     if not is_private(certificate) or not has_secret_noise(certificate):
         return 1.0
-    return _guess_bound(epsilon_of(certificate), float(certificate.get("delta") or 0.0))
+    return _guess_bound(epsilon_of(certificate), certificate.delta)
 
 
 def _guess_bound(epsilon: float, delta: float) -> float:
@@ -109,7 +105,7 @@ def _guess_bound(epsilon: float, delta: float) -> float:
 
 def in_one_sentence(certificate: Certificate) -> tuple[str, str, str]:
     """The promise for somebody who reads nothing else: what stands before the one figure, the figure, what follows."""
-    unit, what = str(certificate.get("unit", "record")), noun(certificate)
+    unit, what = certificate.unit, noun(certificate)
     if guess_share(certificate) >= 1.0:
         return (
             "",
@@ -128,8 +124,7 @@ def promise(certificate: Certificate) -> list[str]:
     """The guarantee as paragraphs; for a release without one, the one sentence that says so."""
     if not is_private(certificate):
         return [f"None. This {noun(certificate)} carries no privacy promise of any kind."]
-    epsilon, delta = epsilon_of(certificate), float(certificate.get("delta") or 0.0)
-    unit = str(certificate.get("unit", "record"))
+    epsilon, delta, unit = epsilon_of(certificate), certificate.delta, certificate.unit
     first = (
         f"The way this {noun(certificate)} was made is differentially private with epsilon = {exact(epsilon)} and "
         f"delta = {exact(delta)}, where two data sets count as neighbours if they differ by "
@@ -192,7 +187,7 @@ def questions(certificate: Certificate) -> list[tuple[str, str]]:
     """(question, answer) of what people ask before they share or use a release."""
     if not is_private(certificate) or not has_secret_noise(certificate):
         return []
-    what, unit = noun(certificate), str(certificate.get("unit", "record"))
+    what, unit = noun(certificate), certificate.unit
     made = "trained on it" if what == "set" else "computed with it"
     return [
         (
@@ -240,41 +235,46 @@ def method_words(certificate: Certificate) -> tuple[str, str]:
     """(title, paper) of the method, as far as this version knows it."""
     from limbeck.methods import METHODS  # imports torch, which a reader of a card does not need otherwise
 
-    name = str(certificate.get("method", "unknown"))
+    name = certificate.method
     method = METHODS.get(name)
     return (f"{method.title} ({name})", method.paper) if method else (name, "")
 
 
 def setting_rows(certificate: Certificate) -> list[tuple[str, str]]:
     """The settings as texts; a setting that was left to the tool says so."""
-    settings = certificate.get("settings") or {}
-    return [(str(key), "chosen by the tool" if value is None else number(value)) for key, value in settings.items()]
+    settings = certificate.settings.items()
+    return [(name, "chosen by the tool" if value is None else number(value)) for name, value in settings]
 
 
-def query_rows(certificate: Certificate) -> list[dict[str, str]]:
-    """The queries as texts for a table; a query of an unknown form shows what it has."""
-    drawn = certificate.get("drawn") or {}
-    rows = []
-    for query in certificate.get("queries") or []:
-        label = str(query.get("label", "-"))
-        rows.append(
-            {
-                "label": label,
-                "map": str(query.get("map", "-")),
-                "clip": number(query.get("clip")),
-                "noise": number(query.get("noise_multiplier")),
-                "rate": _rates(query.get("rate")),
-                "count": number(query.get("count")),
-                "drawn": number(drawn.get(label, 0)),
-            }
+@dataclass(frozen=True, kw_only=True)
+class QueryRow:
+    """A query as the texts of a table's row."""
+
+    label: str
+    map: str
+    clip: str
+    noise: str
+    rate: str
+    count: str
+    drawn: str
+
+
+def query_rows(certificate: Certificate) -> list[QueryRow]:
+    return [
+        QueryRow(
+            label=query.label,
+            map=query.map,
+            clip=number(finite_or_word(query.clip)),
+            noise=number(query.noise_multiplier),
+            rate=_rates(query.rate) if isinstance(query, ClippedSum) else "-",
+            count=number(query.count),
+            drawn=number(certificate.drawn.get(query.label, 0)),
         )
-    return rows
+        for query in certificate.queries
+    ]
 
 
-def _rates(rate: Any) -> str:
+def _rates(rates: tuple[float, ...]) -> str:
     """One rate, or the range that the rates of the classes lie in."""
-    values = list(rate) if isinstance(rate, (list, tuple)) else [rate]
-    if not values or not all(isinstance(value, (int, float)) for value in values):
-        return "-"
-    low, high = number(float(min(values)), 4), number(float(max(values)), 4)
+    low, high = number(float(min(rates)), 4), number(float(max(rates)), 4)
     return low if low == high else f"{low} to {high}"

@@ -18,6 +18,7 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import finite_or_word
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
+from limbeck.release.certificate import Certificate
 from limbeck.release.destination import resume_command
 from limbeck.release.writer import ReleaseWriter
 from limbeck.runs.execution import carry_out, checked_device
@@ -145,7 +146,7 @@ def finish(
     return outcome_of(folder, grant.plan, vault.randomness, began)
 
 
-def _pages(certificate: dict[str, Any], schema: Schema, result: Result) -> Mapping[str, bytes]:
+def _pages(certificate: Certificate, schema: Schema, result: Result) -> Mapping[str, bytes]:
     from limbeck.report.pages import (
         release_pages,  # plotting and templates take a second, which asking need not wait for
     )

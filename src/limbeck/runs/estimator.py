@@ -18,8 +18,9 @@ from limbeck.nets import Network
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
+from limbeck.release.certificate import Certificate
 from limbeck.release.destination import is_unfinished
-from limbeck.release.generator import Generator, has_generator, load_generator
+from limbeck.release.generator import Generator, load_generator
 from limbeck.release.model import is_model, read_model
 from limbeck.release.reader import read_release
 from limbeck.runs.condense import condense
@@ -120,13 +121,13 @@ class Condenser:
         if is_model(folder):
             found = read_model(folder)
             self.model_: Network = found.network
-            self.certificate_: dict[str, Any] = found.certificate
+            self.certificate_: Certificate = found.certificate
             return
         release = read_release(folder)
         self.X_: NDArray[np.float32] = release.x
         self.y_: NDArray[np.int64] = release.y
         self.certificate_ = release.certificate
-        if has_generator(release.certificate):
+        if release.certificate.has_generator:
             self.generator_: Generator = load_generator(folder)
 
 

@@ -56,9 +56,9 @@ def plain_stamps(folder: Path) -> tuple[tuple[str, Stamp], ...]:
     waits for no pipe.
     """
     found = []
-    for place, folders, names in os.walk(folder, onerror=_refuse):
+    for parent, folders, names in os.walk(folder, onerror=_refuse):
         for name in (*folders, *names):
-            path = Path(place, name)
+            path = Path(parent, name)
             if path.is_symlink():
                 raise NotInside
             if name in names:

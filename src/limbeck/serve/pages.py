@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from limbeck.privacy.queries import finite_or_word
 from limbeck.report import views, wording
 from limbeck.report.page import Report, page_style
 from limbeck.report.scores import ScoreTable
@@ -129,13 +130,13 @@ def _facts(side: Side) -> dict[str, str]:
     certificate, schema = side.report.certificate, side.report.schema
     return {
         "Data set": schema.name,
-        "Method": str(certificate.get("method", "")),
-        "Epsilon": wording.exact(certificate.get("epsilon")),
-        "Delta": wording.exact(certificate.get("delta")),
+        "Method": certificate.method,
+        "Epsilon": wording.exact(finite_or_word(certificate.epsilon)),
+        "Delta": wording.exact(certificate.delta),
         "Right guesses about a record": f"at most {wording.percent_up(wording.guess_share(certificate))}",
-        "Synthetic records": wording.number(certificate.get("records")),
+        "Synthetic records": wording.number(certificate.records),
         "Classes": str(len(schema.classes)),
-        "Made": _day(str(certificate.get("created", ""))),
+        "Made": _day(certificate.created),
     }
 
 
@@ -154,7 +155,7 @@ def _pictures(first: Side, second: Side) -> list[tuple[str, Strip | None, Strip 
         return []
     strips = [dict(enumerate(side.report.strips)) for side in (first, second)]
     return [
-        (name, strips[0].get(place), strips[1].get(place))
-        for place, name in enumerate(first.report.schema.classes)
-        if place in strips[0] or place in strips[1]
+        (name, strips[0].get(index), strips[1].get(index))
+        for index, name in enumerate(first.report.schema.classes)
+        if index in strips[0] or index in strips[1]
     ]

@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.errors import LimbeckError
-from limbeck.release import certificate as certificates
+from limbeck.privacy.queries import finite_or_word
+from limbeck.release.certificate import NAME as CERTIFICATE
+from limbeck.release.certificate import Certificate
 from limbeck.release.destination import RUN_STATE as STATE
 from limbeck.release.destination import resume_command
+from limbeck.release.statement import Statement
 from limbeck.report.scores import finite
 from limbeck.runs.folder import PROGRESS
 from limbeck.serve.inside import NotInside, Stamp, read_inside, stamp
@@ -39,7 +42,8 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """One folder. `certificate` is what a finished release states (signed, not computed again); `problem` says what is wrong."""
+    """One folder. `certificate` is what a finished release states (signed, not computed again); None where it is signed but
+    cannot be understood. `problem` says what is wrong."""
 
     name: str
     state: str
@@ -48,7 +52,7 @@ class RunInfo:
     epsilon: Any = None
     delta: Any = None
     created: str = ""
-    certificate: Mapping[str, Any] | None = None
+    certificate: Certificate | None = None
     progress: Progress | None = None
     problem: str = ""
     resume: str = ""
@@ -78,7 +82,7 @@ class Catalog:
         if not _is_plain_name(name):
             return None
         folder = self.root / name
-        stamps = (stamp(folder / certificates.NAME), stamp(folder / STATE / "run.json"))
+        stamps = (stamp(folder / CERTIFICATE), stamp(folder / STATE / "run.json"))
         if stamps == (None, None) or folder.is_symlink() or (folder / STATE).is_symlink():
             return None
         if stamps[1] is not None:
@@ -100,23 +104,14 @@ class Catalog:
 
     def _finished(self, name: str) -> RunInfo:
         try:
-            content = read_inside(self.root, name, certificates.NAME, most=LARGEST_JSON)
-            certificate = certificates.parse(content, Path(name, certificates.NAME))
-            certificates.require_signed(certificate)
+            content = read_inside(self.root, name, CERTIFICATE, most=LARGEST_JSON)
+            statement = Statement.parse(content, Path(name, CERTIFICATE))
+            statement.require_signed()
         except NotInside:
-            return RunInfo(name=name, state=DAMAGED, problem=f"{certificates.NAME} cannot be read.")
+            return RunInfo(name=name, state=DAMAGED, problem=f"{CERTIFICATE} cannot be read.")
         except LimbeckError as error:
             return RunInfo(name=name, state=DAMAGED, problem=error.message)
-        return RunInfo(
-            name=name,
-            state=FINISHED,
-            dataset=str(certificate.get("dataset", "")),
-            method=str(certificate.get("method", "")),
-            epsilon=certificate.get("epsilon"),
-            delta=certificate.get("delta"),
-            created=str(certificate.get("created", "")),
-            certificate=certificate,
-        )
+        return _stated(name, statement)
 
     def _unfinished(self, name: str) -> RunInfo:
         record = self._json(name, STATE, "run.json")
@@ -146,6 +141,24 @@ class Catalog:
         except (NotInside, ValueError, RecursionError):
             return {}
         return values if isinstance(values, dict) else {}
+
+
+def _stated(name: str, statement: Statement) -> RunInfo:
+    """What a signed certificate says. One that says odd things is listed with the reason; its report is refused."""
+    try:
+        certificate = statement.certificate()
+    except LimbeckError as error:
+        return RunInfo(name=name, state=FINISHED, problem=error.message)
+    return RunInfo(
+        name=name,
+        state=FINISHED,
+        dataset=certificate.dataset,
+        method=certificate.method,
+        epsilon=finite_or_word(certificate.epsilon),
+        delta=certificate.delta,
+        created=certificate.created,
+        certificate=certificate,
+    )
 
 
 def _is_plain_name(name: str) -> bool:

@@ -207,7 +207,7 @@ def start(
     try:
         server = Server((host, port), Site(runs, ledger), access, limits)
     except OSError as error:
-        raise _no_place(error, runs, host, port) from None
+        raise _no_address(error, runs, host, port) from None
     server.site.catalog.runs()  # read a long folder before the first browser waits for it
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
     thread.start()
@@ -218,7 +218,7 @@ def start(
         server.server_close()
 
 
-def _no_place(error: OSError, runs: Path, host: str, port: int) -> BadInput:
+def _no_address(error: OSError, runs: Path, host: str, port: int) -> BadInput:
     command = f"limbeck serve {shlex.quote(str(runs))} --port 0"
     if error.errno == errno.EADDRINUSE:
         return BadInput(f"Port {port} of {host} is in use by another program; take another one.", command)
