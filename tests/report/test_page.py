@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from limbeck.evaluate.evaluation import Evaluation
 from limbeck.privacy.schema import Schema
 from limbeck.report.page import report_page
 from limbeck.report.wording import exact, promise, query_rows
@@ -48,7 +49,7 @@ def checked(page: str) -> str:
 
 
 def test_the_page_shows_what_was_asked_spent_and_reached(certificate: dict[str, Any], gray: Schema) -> None:
-    page = checked(report_page(certificate, gray, PNG, EVALUATION))
+    page = checked(report_page(certificate, gray, PNG, Evaluation.from_dict(EVALUATION)))
     for words in (
         "0.987654", "1e-5", "PLD", "1.2</td>", "this one counts", "93.71 %", "93.00, 94.00", "21.00 %", "tiny/test",
         "groups", "2.4381", "0.1 to 0.2", "11.2", "per_class", "chosen by the tool", "set.npz", "limbeck verify",
@@ -68,7 +69,7 @@ def test_texts_are_escaped(certificate: dict[str, Any], gray: Schema) -> None:
     schema = dataclasses.replace(gray, name=evil, classes=(evil, "b"))
     bad = {**certificate, "method": evil, "settings": {evil: evil}, "versions": {evil: evil}, "generator": evil}
     evaluation = {**EVALUATION, "test": evil, "accuracy": {evil: {"mean": None}}}
-    page = checked(report_page(bad, schema, PNG, evaluation))
+    page = checked(report_page(bad, schema, PNG, Evaluation.from_dict(evaluation)))
     assert evil not in page and "&lt;script&gt;" in page
 
 

@@ -30,10 +30,11 @@ from typing import Any
 
 from limbeck.data.parts import part_text
 from limbeck.errors import BadInput, BudgetRefused, OutputFault, RunConflict
-from limbeck.evaluate.marks import marks
+from limbeck.evaluate.accuracy import std_of
 from limbeck.evaluate.models import NETWORKS, choose
-from limbeck.evaluate.presets import Preset, preset_named
-from limbeck.evaluate.spread import std_of
+from limbeck.evaluate.presets import preset_named
+from limbeck.evaluate.protocol import EvaluationProtocol
+from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.files import as_json, write_atomic
 from limbeck.methods import METHODS, method_named
@@ -109,7 +110,8 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
 
     require_outside(out)
     claimed = _is_claimed(out, course)
-    schema, preset = course.request.source().schema, preset_named(course.preset)
+    preset_named(course.preset)  # refuses an unknown one before anything is paid
+    schema = course.request.source().schema
     places = stage_classes(len(schema.classes), course.stages)
     if choose([course.model], schema.shape)[0].model not in NETWORKS:
         raise BadInput(
@@ -121,7 +123,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
     test.prepare()  # a set that cannot be had is found before anything is paid
     if not claimed:
         _claim(out, course, places)
-    tests, whose = stage_tests(test, places), marks(test=test)
+    tests, whose = stage_tests(test, places), Provenance.of(test=test).to_dict()
     runs: dict[str, list[list[list[float]]]] = {}
     for name in course.methods:
         folders: list[Path] = []
@@ -132,7 +134,7 @@ def run_course(course: Course, out: Path, reporter: Reporter) -> dict[str, Any]:
                 f"{name}, stage {stage + 1} of {course.stages}: classes {', '.join(_names(schema, places[stage]))}"
             )
             _release(course, name, places, stage, folders, reporter)
-            runs[name].append(_scores(course, name, folders, tests, preset, whose))
+            runs[name].append(_scores(course, name, folders, tests, whose))
             reporter.say(f"  accuracy {statistics.fmean(map(statistics.fmean, runs[name][-1])):.2f} %")
     result = {**_result(course, out, schema, places, runs), **whose}
     write_atomic(out / "continual.json", as_json(result))
@@ -251,7 +253,7 @@ def _release(
 
 
 def _scores(
-    course: Course, name: str, folders: list[Path], tests: StageTests, preset: Preset, whose: dict[str, Any]
+    course: Course, name: str, folders: list[Path], tests: StageTests, whose: dict[str, Any]
 ) -> list[list[float]]:
     """For each network the scores on the stages so far; kept, because training takes minutes."""
     path = folders[-1].with_suffix(".json")
@@ -262,7 +264,10 @@ def _scores(
     if _hands_on(name):
         runs = score_model(folders[-1], tests, len(folders) - 1, device)
     else:
-        runs = score_sets(folders, tests, course.model, preset, course.repeats, course.seed, device)
+        protocol = EvaluationProtocol(
+            models=(course.model,), preset=course.preset, repeats=course.repeats, seed=course.seed, device=device
+        )
+        runs = score_sets(folders, tests, protocol)
     runs = [[round(score, 4) for score in run] for run in runs]
     write_atomic(path, as_json({"runs": runs, **whose}))
     return runs

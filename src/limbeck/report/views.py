@@ -8,10 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from limbeck.evaluate.reading import finite
 from limbeck.privacy.schema import Schema
 from limbeck.report import loading, wording
 from limbeck.report.charts import Segment, bar, score_bar
-from limbeck.report.scores import ScoreTable, finite
+from limbeck.report.scores import ScoreTable
 from limbeck.report.strips import Strip
 
 Certificate = Mapping[str, Any]

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.errors import LimbeckError
+from limbeck.evaluate.reading import finite
 from limbeck.release import certificate as certificates
 from limbeck.release.destination import RUN_STATE as STATE
 from limbeck.release.destination import resume_command
-from limbeck.report.scores import finite
 from limbeck.runs.folder import PROGRESS
 from limbeck.serve.inside import NotInside, Stamp, read_inside, stamp
 
