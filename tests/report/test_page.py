@@ -83,7 +83,7 @@ def test_the_page_is_loud_where_nothing_is_promised(
 
 
 def test_missing_entries_are_read_against_the_release(gray: Schema) -> None:
-    assert "NOT PRIVATE" in checked(report_page({}, gray, PNG, {}))
+    assert "NOT PRIVATE" in checked(report_page({}, gray, PNG, Evaluation.from_dict({})))
     assert "NOT PRIVATE" in report_page({"epsilon": float("nan"), "private": True}, gray, PNG, None)
 
 
