@@ -33,7 +33,7 @@ from limbeck.errors import BadInput, BudgetRefused, OutputFault, RunConflict
 from limbeck.evaluate.accuracy import std_of
 from limbeck.evaluate.models import NETWORKS, choose
 from limbeck.evaluate.presets import preset_named
-from limbeck.evaluate.protocol import EvaluationProtocol
+from limbeck.evaluate.protocol import EvaluationProtocol, require_repeats
 from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.files import as_json, write_atomic
@@ -70,8 +70,7 @@ class Course:
         require_positive("epsilon", self.epsilon)
         if not self.methods:
             raise BadInput("Name at least one method, with commas between them.", "limbeck methods")
-        if self.repeats < 1:
-            raise BadInput(f"Expected repeats={self.repeats} to be at least 1.")
+        require_repeats(self.repeats)
         for name, settings in self.methods.items():
             if not method_named(name, settings).private:
                 raise BadInput(f"Method '{name}' is not private, so it is no choice here.", "limbeck methods")
