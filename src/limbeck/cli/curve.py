@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limbeck.cli.datasets import ready
-from limbeck.cli.options import Json, Label, Root, SchemaPath
+from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, std_text, table
 
 if TYPE_CHECKING:
@@ -40,15 +40,12 @@ def curve(
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_place
-    from limbeck.runs.condense import Request, checked_device
+    from limbeck.runs.execution import checked_device
 
     checked_device(device)
     for path in (out, picture):
         require_result_place(path)
-    request = Request(
-        data=test, schema=str(schema) if schema else None, label=label, root=str(root) if root else None
-    )  # fmt: skip
-    source = request.source("test")
+    source = data_reference(test, schema, label, root).source("test")
     ready(source)
     protocol = EvaluationProtocol(models=(model,), preset=preset, repeats=repeats, seed=seed, device=device)
     with reporter() as shown:
