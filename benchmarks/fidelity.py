@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.accuracy import limbeck
 from limbeck.evaluate.frechet import frechet_distance
-from limbeck.evaluate.judge import judge_of
+from limbeck.evaluate.reference_classifier import reference_classifier
 from limbeck.progress import Silent
 from limbeck.release.statement import read_certificate
 from limbeck.runs.request import DataReference
@@ -30,11 +30,12 @@ def distances_under_noise() -> dict[str, float]:
     """Frechet classifier distance of 10,000 real training images from the test images, with Gaussian noise added."""
     train, test = (DataReference(data="mnist").source(split) for split in ("train", "test"))
     records = train.load()
-    judge = judge_of(records, train.schema, Silent())
-    reference = judge.look(encode(test.load().x, train.schema))[0]
+    classifier = reference_classifier(records, train.schema, Silent())
+    reference = classifier.outputs(encode(test.load().x, train.schema))[0]
     x = encode(records.x[:10_000], train.schema)
     noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
-    return {f"{level:g}": round(frechet_distance(judge.look(x + level * noise)[0], reference), 4) for level in LEVELS}
+    noisy = {level: classifier.outputs(x + level * noise)[0] for level in LEVELS}
+    return {f"{level:g}": round(frechet_distance(features, reference), 4) for level, features in noisy.items()}
 
 
 def main() -> None:

@@ -24,9 +24,11 @@ import torch
 import limbeck
 from benchmarks.papers.scales import Scoring, scoring_at, settings_at
 from benchmarks.papers.spec import AVERAGE, REAL, Run, Table
-from limbeck.evaluate.model import evaluate_model
+from limbeck.evaluate.accuracy import DIGITS, Accuracy
+from limbeck.evaluate.models import choose
+from limbeck.evaluate.protocol import Scoring as ModelScoring
+from limbeck.evaluate.released_model import evaluate_model
 from limbeck.evaluate.sets import real_subset, score_set
-from limbeck.evaluate.spread import DIGITS, spread
 from limbeck.methods import METHODS
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import finite_or_word
@@ -101,19 +103,27 @@ def _one_set(
     data = DataReference(data=run.data, root=shop.root)
     test, settings = data.source("test"), settings_at(run, scale)
     if run.method == REAL:
-        x, y = real_subset(data.source(), settings["per_class"], number)
+        real = real_subset(data.source(), settings["per_class"], number)
+        x, y = real.x, real.y
         statement = {"settings": settings, "epsilon": "infinity", "adjacency": None, "accounting": None}
         seconds = 0.0
     else:
         release, seconds = _release(run, settings, number, shop, reporter)
         if METHODS[run.method].makes == "model":
-            result = evaluate_model(release, test, shop.device)
-            return {"model": result["accuracy"]["model"]["runs"]}, _statement(release), seconds
+            accuracy = evaluate_model(release, test, shop.device).accuracy or {}
+            return {"model": list(accuracy["model"].runs)}, _statement(release), seconds
         found = read_release(release)
         x, y = torch.from_numpy(found.x), torch.from_numpy(found.y)
         statement = _statement(release)
-    scores = score_set(x, y, test, run.models, scoring.preset, scoring.networks, reporter, 1000 * number, shop.device)
-    return {model: score["runs"] for model, score in scores.items()}, statement, seconds
+    protocol = ModelScoring(
+        choices=tuple(choose(run.models, test.schema.shape)),
+        preset=scoring.preset.fitted(test.schema),
+        repeats=scoring.networks,
+        seed=1000 * number,
+        device=shop.device,
+    )
+    scores = score_set(x, y, test, protocol, reporter)
+    return {model: list(score.runs) for model, score in scores.items()}, statement, seconds
 
 
 def _release(
@@ -160,7 +170,7 @@ def _statement(release: Path) -> dict[str, Any]:
 
 def summary(scores: Mapping[str, Sequence[float]], averaged: Sequence[str] = ()) -> dict[str, Any]:
     """Mean and standard deviation over all fits of a model, and the mean over the `averaged` models if none is missing."""
-    found = {model: spread(runs) for model, runs in scores.items()}
+    found = {model: Accuracy.of(runs).to_dict() for model, runs in scores.items()}
     if averaged and set(averaged) <= set(scores):
         mean = statistics.fmean(statistics.fmean(scores[model]) for model in averaged)
         found[AVERAGE] = {"mean": round(mean, DIGITS), "std": None, "runs": []}

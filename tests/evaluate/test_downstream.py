@@ -9,9 +9,13 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.evaluate import downstream
-from limbeck.evaluate.downstream import Score, accuracy, area_under_curve, evaluate, train
+from limbeck.evaluate.downstream import Score, accuracy, area_under_curve, train
+from limbeck.evaluate.labelled import Labelled
+from limbeck.evaluate.models import choose
 from limbeck.evaluate.presets import PRESETS, Preset
-from limbeck.evaluate.scoreboard import Row
+from limbeck.evaluate.protocol import Scoring
+from limbeck.evaluate.scoring import Outcome, TrainingSet, score_models
+from limbeck.progress import Reporter, Silent
 
 TINY = Preset(name="tiny", width=8, epochs=12, batch=32, lr=0.05, augment=("crop",))
 
@@ -21,6 +25,27 @@ def separable(shape: tuple[int, ...], seed: int = 0) -> tuple[Tensor, Tensor]:
     centres = torch.randn(3, *shape, generator=torch.Generator().manual_seed(9))
     y = torch.arange(60) % 3
     return centres[y] + 0.3 * torch.randn(60, *shape, generator=torch.Generator().manual_seed(seed)), y
+
+
+def scores_of(
+    training: TrainingSet, test: Labelled, models: list[str], repeats: int = 3, reporter: Reporter | None = None
+) -> dict[str, Score]:
+    scoring = Scoring(choices=tuple(choose(models, tuple(training.x.shape[1:]))), preset=TINY, repeats=repeats)
+    found = score_models(training, [test], scoring, reporter or Silent())
+    return {each.model: each.score for each in found if each.score is not None}
+
+
+class Counted(Silent):
+    """Notes what a reporter is told."""
+
+    def __init__(self) -> None:
+        self.total, self.seen = 0, []  # type: ignore[var-annotated]
+
+    def start(self, title: str, total: int, first: int) -> None:
+        self.total = total
+
+    def advance(self, step: int) -> None:
+        self.seen.append((step, self.total))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +68,7 @@ def test_the_seed_fixes_the_network() -> None:
 def test_soft_labels_train_and_are_reported() -> None:
     x, y = separable((14,))
     soft = 0.8 * F.one_hot(y, 3) + 0.2 / 3
-    scores = evaluate(x, soft, *separable((14,), seed=1), classes=3, models=["mlp"], preset=TINY, repeats=1)
+    scores = scores_of(TrainingSet(x=x, y=soft, classes=3), Labelled(*separable((14,), seed=1)), ["mlp"], repeats=1)
     assert scores["mlp"].labels == "soft" and scores["mlp"].mean > 90 and scores["mlp"].std is None
 
 
@@ -51,10 +76,10 @@ def test_every_network_is_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = separable((14,))
     answers = iter([50.0, 60.0, 70.0, 80.0])
     monkeypatch.setattr(downstream, "accuracy", lambda *_: next(answers))
-    seen: list[tuple[int, int]] = []
-    scores = evaluate(x, y, x, y, 3, ["mlp", "linear"], TINY, 2, progress=lambda *at: seen.append(at))
+    counted = Counted()
+    scores = scores_of(TrainingSet(x=x, y=y, classes=3), Labelled(x, y), ["mlp", "linear"], 2, counted)
     assert scores["mlp"].runs == (50.0, 60.0) and scores["linear"] == Score(75.0, 50**0.5, (70.0, 80.0), "hard")
-    assert next(answers, None) is None and seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert next(answers, None) is None and counted.seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_two_classes_have_an_area_under_the_curve() -> None:
@@ -67,9 +92,9 @@ def test_two_classes_have_an_area_under_the_curve() -> None:
     # Turned round, the best order is the worst; with one class there is none.
     assert area_under_curve(network, x[two], 1 - y[two]) == pytest.approx(100 * (1 - pairs.float().mean().item()))
     assert area_under_curve(network, x[y == 0], y[y == 0]) is None
-    scores = evaluate(x[two], y[two], x[two], y[two], 2, ["mlp", "gaussian-nb"], TINY, repeats=2)
+    scores = scores_of(TrainingSet(x=x[two], y=y[two], classes=2), Labelled(x[two], y[two]), ["mlp", "gaussian-nb"], 2)
     assert len(scores["mlp"].areas) == 2 and scores["gaussian-nb"].areas == ()
-    row = Row(model="mlp", records=40, preset=TINY, score=scores["mlp"]).to_dict()
+    row = Outcome(model="mlp", records=40, preset=TINY, score=scores["mlp"]).row.to_dict()
     assert row["area_under_curve"]["mean"] > 90
 
 
@@ -77,7 +102,7 @@ def test_two_classes_have_an_area_under_the_curve() -> None:
 def test_image_models_refuse_tables_before_any_training(model: str) -> None:
     x, y = separable((14,))
     with pytest.raises(BadInput, match="images"):
-        evaluate(x, y, x, y, 3, ["mlp", model], TINY)
+        scores_of(TrainingSet(x=x, y=y, classes=3), Labelled(x, y), ["mlp", model])
 
 
 def test_lenet_trains() -> None:

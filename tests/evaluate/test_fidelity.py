@@ -18,12 +18,12 @@ from torch import Tensor
 
 import working as work
 from limbeck.errors import BadInput
-from limbeck.evaluate import judge as judges
+from limbeck.evaluate import reference_classifier as classifiers
 from limbeck.evaluate.fidelity import Options, fidelity_of_release
 from limbeck.evaluate.frechet import frechet_distance
 from limbeck.evaluate.inception_score import inception_score
-from limbeck.evaluate.judge import Judge, epochs_for, judge_of
 from limbeck.evaluate.neighbours import memorisation, nearest, precision_recall
+from limbeck.evaluate.reference_classifier import ReferenceClassifier, epochs_for, reference_classifier
 from limbeck.progress import Silent
 from limbeck.vault.encoding import encode
 from working import DataReference
@@ -37,14 +37,14 @@ def rows(count: int, seed: int, width: int = 6) -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Judge, Tensor, Tensor]:
-    """A judge of the digits, and their encoded training and test records."""
+def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReferenceClassifier, Tensor, Tensor]:
+    """A reference classifier of the digits, and their encoded training and test records."""
     train, test = (DataReference(data="digits").source(split) for split in ("train", "test"))
     records = train.load()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIMBECK_CACHE", str(tmp_path_factory.mktemp("cache")))
-        judge = judge_of(records, train.schema, Silent(), EPOCHS)
-    return judge, encode(records.x, train.schema), encode(test.load().x, train.schema)
+        classifier = reference_classifier(records, train.schema, Silent(), EPOCHS)
+    return classifier, encode(records.x, train.schema), encode(test.load().x, train.schema)
 
 
 # Frechet distance
@@ -87,11 +87,15 @@ def test_the_frechet_distance_rises_with_added_noise(seed: int, width: int, coun
     assert frechet_distance(real, real + noise) == pytest.approx(frechet_distance(real + noise, real), rel=1e-6)
 
 
-def test_on_real_records_the_distance_is_near_zero_and_rises_with_noise(digits: tuple[Judge, Tensor, Tensor]) -> None:
-    judge, train, test = digits
-    reference = judge.look(test)[0]
+def test_on_real_records_the_distance_is_near_zero_and_rises_with_noise(
+    digits: tuple[ReferenceClassifier, Tensor, Tensor],
+) -> None:
+    classifier, train, test = digits
+    reference = classifier.outputs(test)[0]
     noise = torch.randn(train.shape, generator=torch.Generator().manual_seed(0))
-    levels = [frechet_distance(judge.look(train + level * noise)[0], reference) for level in (0, 0.2, 0.4, 0.8, 1.6)]
+    levels = [
+        frechet_distance(classifier.outputs(train + level * noise)[0], reference) for level in (0, 0.2, 0.4, 0.8, 1.6)
+    ]
     assert frechet_distance(reference, reference) == pytest.approx(0, abs=1e-3)
     assert all(low < high for low, high in itertools.pairwise(levels))
     assert levels[0] < 0.2 * levels[-1]
@@ -190,24 +194,24 @@ def test_memorisation_is_seldom_wrong_about_blind_sets() -> None:
 def test_the_judge_is_kept_and_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     source = DataReference(data="digits").source("train")
     records = source.load()
-    first = judge_of(records, source.schema, Silent(), 1)
-    again = judge_of(records, source.schema, Silent(), 1)
+    first = reference_classifier(records, source.schema, Silent(), 1)
+    again = reference_classifier(records, source.schema, Silent(), 1)
     assert (first.kept, again.kept) == (False, True)
     x = encode(records.x[:20], source.schema)
-    assert all(torch.equal(a, b) for a, b in zip(first.look(x), again.look(x), strict=True))
-    (kept,) = (judges.cache_folder() / "judges").iterdir()
+    assert all(torch.equal(a, b) for a, b in zip(first.outputs(x), again.outputs(x), strict=True))
+    (kept,) = (classifiers.cache_folder() / "judges").iterdir()
     assert kept.stat().st_mode & 0o077 == 0 and kept.parent.stat().st_mode & 0o077 == 0
     kept.write_bytes(b"damaged")
-    assert judge_of(records, source.schema, Silent(), 1).kept is False
-    other = judges.Records(records.x[:-1], records.y[:-1])
-    assert judge_of(other, source.schema, Silent(), 1).kept is False
+    assert reference_classifier(records, source.schema, Silent(), 1).kept is False
+    other = classifiers.Records(records.x[:-1], records.y[:-1])
+    assert reference_classifier(other, source.schema, Silent(), 1).kept is False
 
 
 def test_the_judge_does_without_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LIMBECK_CACHE", str(tmp_path / "file"))
     source = DataReference(data="digits").source("train")
-    assert judge_of(source.load(), source.schema, Silent(), 1).kept is False
+    assert reference_classifier(source.load(), source.schema, Silent(), 1).kept is False
 
 
 def test_a_small_set_gets_more_epochs() -> None:
@@ -302,4 +306,4 @@ def test_a_copied_set_is_reported(release: Path, monkeypatch: pytest.MonkeyPatch
     copied = fidelity.Release(x, np.arange(60) % 10, found.certificate, found.schema)
     monkeypatch.setattr(fidelity, "read_release", lambda folder: copied)
     result = fidelity_of_release(release, train, test, Options(epochs=2), Silent())
-    assert result["nearest"]["suspicious"] and result["nearest"]["copies"] > 50
+    assert result.nearest is not None and result.nearest.suspicious and result.nearest.copies > 50

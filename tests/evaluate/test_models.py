@@ -10,18 +10,14 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.evaluate import downstream
+from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.baselines import ClassifiersMean, calibrated
 from limbeck.evaluate.downstream import Score, Task, accuracy, score_model, train
+from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.models import ARCHITECTURES, CLASSIFIERS, GROUPS, NETWORKS, build_model, choose
 from limbeck.evaluate.presets import OPTIMISTIC, PRESETS, Preset
-from limbeck.evaluate.scoreboard import (
-    SLOW_RECORDS,
-    Row,
-    Training,
-    calibrated,
-    classifiers_mean,
-    noise_like,
-    score_rows,
-)
+from limbeck.evaluate.protocol import Scoring
+from limbeck.evaluate.scoring import SLOW_RECORDS, Outcome, TrainingSet, noise_like, score_models
 from limbeck.progress import Silent
 
 TINY = Preset(name="tiny", width=8, epochs=3, batch=16, lr=0.05, augment=())
@@ -95,9 +91,9 @@ def test_the_best_epoch_is_reported_apart(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(downstream, "accuracy", lambda *_: next(looks))
     watched = Preset(name="watched", epochs=3, batch=16, augment=(), every_epoch=True)
     x, y = clusters(TABLE)
-    score = score_model("mlp", Task(x, y, x, y, 3), watched, 2)
+    score = score_model("mlp", Task(x, y, (Labelled(x, y),), 3), watched, 2)
     assert score.runs == (60.0, 70.0) and score.best == (90.0, 70.0) and score.mean == 65.0
-    values = Row(model="mlp", records=60, preset=watched, score=score).to_dict()
+    values = Outcome(model="mlp", records=60, preset=watched, score=score).row.to_dict()
     assert values["mean"] == 65.0 and values["best_on_test"]["mean"] == 80.0
     assert values["best_on_test"]["selection"] == OPTIMISTIC
     assert next(looks, None) is None  # the last epoch is not looked at twice
@@ -121,45 +117,43 @@ def test_the_papers_presets() -> None:
 
 def test_classifiers_without_chance_are_fitted_once() -> None:
     x, y = clusters(TABLE)
-    task = Task(x, y, x, y, 3)
+    task = Task(x, y, (Labelled(x, y),), 3)
     assert len(score_model("lda", task, TINY, 3).runs) == 1
     assert len(score_model("decision-tree", task, TINY, 3).runs) == 3
 
 
 def test_rows_for_all_choices_also_where_one_fails() -> None:
     x, y = torch.zeros(6, *TABLE), torch.arange(6) % 3  # a stump is no better than chance on records that are all alike
-    training = Training(title="t", x=x, y=y, preset=TINY, repeats=2)
-    rows = score_rows(
-        training, choose(["adaboost", "gaussian-nb", "cnn", "all"][:2], TABLE), (x, y), 3, 0, "cpu", Silent()
-    )
+    choices = choose(["adaboost", "gaussian-nb", "cnn", "all"][:2], TABLE)
+    scoring = Scoring(choices=tuple(choices), preset=TINY, repeats=2)
+    rows = score_models(TrainingSet(x=x, y=y, classes=3), [Labelled(x, y)], scoring, Silent())
     assert [row.model for row in rows] == ["adaboost", "gaussian-nb"]
-    assert rows[0].score is None and "adaboost" in str(rows[0].to_dict()["skipped"])
+    assert rows[0].score is None and "adaboost" in str(rows[0].row.to_dict()["skipped"])
     assert isinstance(rows[1].score, Score)
 
 
 def test_real_records_are_thinned_out_for_slow_models() -> None:
     x, y = torch.zeros(SLOW_RECORDS + 5, 2), torch.arange(SLOW_RECORDS + 5) % 2
-    real = Training(title="t", x=x, y=y, preset=TINY, repeats=1, real=True)
+    real = TrainingSet(x=x, y=y, classes=2, real=True)
     assert real.records("resnet18") == SLOW_RECORDS and real.records("lda") == SLOW_RECORDS + 5
-    few = Training(title="t", x=x, y=y, preset=TINY, repeats=1, real=True, most=100)
-    assert few.task("lda", x, y, 2, 0).x.shape[0] == 100 == few.records("resnet18")
-    own = Training(title="t", x=x, y=y, preset=TINY, repeats=1)
+    few = TrainingSet(x=x, y=y, classes=2, real=True, subsample=100)
+    assert few.task("lda", [Labelled(x, y)], 0).x.shape[0] == 100 == few.records("resnet18")
+    own = TrainingSet(x=x, y=y, classes=2)
     assert own.records("resnet18") == SLOW_RECORDS + 5
 
 
 def test_a_subsample_keeps_labels_with_their_records() -> None:
     y = torch.arange(50) % 5
-    task = Training(title="t", x=y[:, None].float(), y=y, preset=TINY, repeats=1, real=True, most=20).task(
-        "lda", y[:, None].float(), y, 5, 3
-    )
+    training = TrainingSet(x=y[:, None].float(), y=y, classes=5, real=True, subsample=20)
+    task = training.task("lda", [Labelled(y[:, None].float(), y)], 3)
     assert torch.equal(task.x[:, 0].long(), task.y) and task.x.shape[0] == 20
 
 
 def test_calibrated_accuracy() -> None:
-    accuracy = {"lda": {"mean": 44.0}, "cnn": {"mean": 50.0}, "gbm": {"mean": 1.0}}
-    assert calibrated(accuracy, {"lda": {"mean": 88.0}, "cnn": {"mean": 0.0}}) == {"lda": 50.0}
-    assert classifiers_mean({"lda": 50.0, "cnn": 60.0, "convnet": 0.0}) == {"classifiers": 2, "mean": 55.0}
-    assert classifiers_mean({"lda": 50.0}) is None
+    accuracy = {"lda": Accuracy(44.0), "cnn": Accuracy(50.0), "gbm": Accuracy(1.0)}
+    assert calibrated(accuracy, {"lda": Accuracy(88.0), "cnn": Accuracy(0.0)}) == {"lda": 50.0}
+    assert ClassifiersMean.of({"lda": 50.0, "cnn": 60.0, "convnet": 0.0}) == ClassifiersMean(classifiers=2, mean=55.0)
+    assert ClassifiersMean.of({"lda": 50.0}) is None
 
 
 def test_noise_teaches_nothing_about_the_test_records() -> None:
@@ -177,4 +171,4 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
     x, y = clusters(TABLE)
     x[3, 2] = float("nan")
     with pytest.raises(BadInput, match="finite"):
-        Task(x, y, x, y, 3)
+        Task(x, y, (Labelled(x, y),), 3)

@@ -10,7 +10,8 @@ certificate, editions, release = (
     Faults("release/writer.py", "release/reader.py"),
 )
 run_file = Faults("runs/run_file.py")
-staging, checkpoint, marks = Faults("release/staged.py"), Faults("runs/checkpoint.py"), Faults("evaluate/marks.py")
+staging, checkpoint = Faults("release/staged.py"), Faults("runs/checkpoint.py")
+provenance = Faults("evaluate/provenance.py")
 
 TESTS = "privacy/test_certificate.py"
 LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"
@@ -18,7 +19,7 @@ FILES = f"{TESTS}::test_no_file_can_be_changed_emptied_removed_renamed_or_added"
 WORDS = "privacy/test_certificate_words.py"
 EDITIONS = "release/test_editions.py"
 STAGING = "runs/test_damage.py"
-MARKS = "cli/test_evaluate.py"
+PROVENANCE = "cli/test_evaluate.py"
 
 RELEASE: tuple[Mutation, ...] = (
     certificate(
@@ -200,12 +201,12 @@ RELEASE: tuple[Mutation, ...] = (
         "a damaged checkpoint is taken up and signed",
         STAGING,
     ),
-    marks(
+    provenance(
         "marks-one-of-two",
         "if len(proofs) == len(used)",
         "if proofs",
         "a score on private records counts as public",
-        MARKS,
+        PROVENANCE,
     ),
     certificate(
         "certificate-stated-price",

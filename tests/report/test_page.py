@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from limbeck.errors import NotAuthentic
+from limbeck.evaluate.evaluation import Evaluation
 from limbeck.privacy.queries import ClippedSum, TeacherVote
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
@@ -51,7 +52,7 @@ def checked(page: str) -> str:
 
 
 def test_the_page_shows_what_was_asked_spent_and_reached(certificate: Certificate, gray: Schema) -> None:
-    page = checked(report_page(certificate, gray, PNG, EVALUATION))
+    page = checked(report_page(certificate, gray, PNG, Evaluation.from_dict(EVALUATION)))
     for words in (
         "0.987654", "1e-5", "PLD", "1.2</td>", "this one counts", "93.71 %", "93.00, 94.00", "21.00 %", "tiny/test",
         "groups", "2.4381", "0.1 to 0.2", "11.2", "per_class", "chosen by the tool", "set.npz", "limbeck verify",
@@ -71,7 +72,7 @@ def test_texts_are_escaped(certificate: Certificate, gray: Schema) -> None:
     schema = dataclasses.replace(gray, name=evil, classes=(evil, "b"))
     bad = dataclasses.replace(certificate, method=evil, settings={evil: evil}, versions={evil: evil}, randomness=evil)
     evaluation = {**EVALUATION, "test": evil, "accuracy": {evil: {"mean": None}}}
-    page = checked(report_page(bad, schema, PNG, evaluation))
+    page = checked(report_page(bad, schema, PNG, Evaluation.from_dict(evaluation)))
     assert evil not in page and "&lt;script&gt;" in page
 
 
@@ -85,7 +86,7 @@ def test_the_page_is_loud_where_nothing_is_promised(
 
 
 def test_unclear_entries_are_read_against_the_release(unclear: Certificate, gray: Schema) -> None:
-    assert "NOT PRIVATE" in checked(report_page(unclear, gray, PNG, {}))
+    assert "NOT PRIVATE" in checked(report_page(unclear, gray, PNG, Evaluation.from_dict({})))
     assert "NOT PRIVATE" in report_page(dataclasses.replace(unclear, epsilon=-1.0, private=True), gray, PNG, None)
 
 

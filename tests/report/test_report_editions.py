@@ -16,6 +16,9 @@ import pytest
 from limbeck.data import open_source
 from limbeck.data.benchmark import Benchmark
 from limbeck.errors import BadInput, LedgerFault, NotReleasable
+from limbeck.evaluate.evaluation import Evaluation
+from limbeck.evaluate.fidelity_result import Fidelity
+from limbeck.evaluate.privacy_curve import PrivacyCurve
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.release.editions import page_edition
@@ -162,8 +165,9 @@ def test_no_report_of_the_release_edition_can_be_made_with_the_owners_things(
 
     strips = class_strips(np.zeros((2, 1, 8, 8)), np.array([0, 1]), gray)
     for owners in (
-        {"real": strips}, {"nearest": strips}, {"real_grid": b"png"}, {"fidelity": {"a": 1}},
-        {"evaluations": [{"edition": "owner"}]}, {"curve": {"edition": "owner"}},
+        {"real": strips}, {"nearest": strips}, {"real_grid": b"png"}, {"fidelity": Fidelity.from_dict({"a": 1})},
+        {"evaluations": [Evaluation.from_dict({"edition": "owner"})]},
+        {"curve": PrivacyCurve.from_dict({"edition": "owner"})},
     ):  # fmt: skip
         with pytest.raises(NotReleasable):
             Report(certificate=certificate, schema=gray, **owners)  # type: ignore[arg-type]

@@ -14,6 +14,10 @@ from markupsafe import Markup
 
 from limbeck.data.benchmark import Benchmark
 from limbeck.errors import BadInput, NotReleasable
+from limbeck.evaluate.evaluation import Evaluation
+from limbeck.evaluate.fidelity_result import Fidelity
+from limbeck.evaluate.privacy_curve import PrivacyCurve
+from limbeck.evaluate.reading import read_json
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.release.formats import write_npz, write_parquet
@@ -23,7 +27,7 @@ from limbeck.report.closeness import closeness_view
 from limbeck.report.convergence import curve_view, read_training_curves, training_curve_drawings
 from limbeck.report.loading import model_snippets, parquet_sentence, scaling_sentence, set_snippets
 from limbeck.report.page import Report, render
-from limbeck.report.scores import public_part, read_json, require_fit, require_public, score_table
+from limbeck.report.scores import require_fit, require_public, score_table
 from limbeck.report.strips import MOST_CLASSES, class_strips, snapshot_strips, strip
 from limbeck.report.wording import guess_share, in_one_sentence, questions
 from limbeck.vault.ledger import Account, Booking
@@ -41,7 +45,7 @@ EVALUATION: dict[str, Any] = {
 
 
 def test_scores_with_ceiling_control_and_what_was_skipped() -> None:
-    table = score_table(EVALUATION)
+    table = score_table(Evaluation.from_dict(EVALUATION))
     assert [(row.model, row.mean, row.ceiling, row.control) for row in table.rows] == [
         ("convnet", 93.7, 99.0, 10.0), ("odd", None, None, None), ("boost", None, None, None),
     ]  # fmt: skip
@@ -51,20 +55,22 @@ def test_scores_with_ceiling_control_and_what_was_skipped() -> None:
 
 def test_networks_come_before_classifiers_and_what_is_unknown_last() -> None:
     names = ("adaboost", "convnet", "lda", "mlp", "something", "vgg11")
-    table = score_table({"accuracy": {name: {"mean": 50.0, "std": None, "runs": [50.0]} for name in names}})
+    table = score_table(
+        Evaluation.from_dict({"accuracy": {name: {"mean": 50.0, "std": None, "runs": [50.0]} for name in names}})
+    )
     assert [row.model for row in table.rows] == ["convnet", "vgg11", "mlp", "adaboost", "lda", "something"]
     assert {row.std for row in table.rows} == {None}
 
 
 @pytest.mark.parametrize("values", [{}, {"accuracy": 3}, {"accuracy": {"a": 4.0}, "rows": 7, "repeats": "two"}])
 def test_scores_of_another_form_are_shown_as_far_as_they_go(values: dict[str, Any]) -> None:
-    table = score_table(values)
+    table = score_table(Evaluation.from_dict(values))
     assert [row.mean for row in table.rows] == ([4.0] if values.get("accuracy") == {"a": 4.0} else [])
 
 
 def test_only_scores_of_public_records_may_be_released() -> None:
-    require_public(EVALUATION, "it")
-    require_public({**EVALUATION, "test": "/home/me/test.csv", "edition": "release"}, "it")
+    require_public(Evaluation.from_dict(EVALUATION), "it")
+    require_public(Evaluation.from_dict({**EVALUATION, "test": "/home/me/test.csv", "edition": "release"}), "it")
     for private in (
         {**EVALUATION, "edition": "owner"},
         {**EVALUATION, "edition": "something new"},
@@ -76,12 +82,13 @@ def test_only_scores_of_public_records_may_be_released() -> None:
         {"accuracy": {}},
     ):
         with pytest.raises(NotReleasable, match="owner"):
-            require_public(private, "it")
+            require_public(Evaluation.from_dict(private), "it")
 
 
 def test_what_real_training_records_reach_is_released_only_for_public_benchmarks() -> None:
-    assert public_part(EVALUATION)["ceiling"] and public_part(EVALUATION)["test"] == "mnist:test"
-    part = public_part({**EVALUATION, "test": "/home/me/test.csv", "benchmarks": {}})
+    whole = Evaluation.from_dict(EVALUATION).public()
+    assert whole.ceiling and whole.test == "mnist:test"
+    part = Evaluation.from_dict({**EVALUATION, "test": "/home/me/test.csv", "benchmarks": {}}).public().to_dict()
     assert "ceiling" not in part and part["rows"] == [
         {"model": "boost", "skipped": "its package is missing"},
         {"model": "convnet"},
@@ -91,14 +98,14 @@ def test_what_real_training_records_reach_is_released_only_for_public_benchmarks
 
 
 def test_scores_of_another_release_are_refused(certificate: Certificate) -> None:
-    require_fit(EVALUATION, certificate, Path("e.json"))
+    require_fit(Evaluation.from_dict(EVALUATION), certificate, Path("e.json"))
     for name, value in (("epsilon", 3.0), ("method", "dm"), ("records", 11)):
         with pytest.raises(BadInput, match=rf"e\.json is the evaluation of another release: it says {name}={value}"):
-            require_fit({**EVALUATION, name: value}, certificate, Path("e.json"))
+            require_fit(Evaluation.from_dict({**EVALUATION, name: value}), certificate, Path("e.json"))
     with pytest.raises(BadInput, match="holds no accuracy"):
-        require_fit({"release": "x"}, certificate, Path("e.json"))
+        require_fit(Evaluation.from_dict({"release": "x"}), certificate, Path("e.json"))
     with pytest.raises(BadInput, match="which release"):
-        require_fit({"accuracy": {}}, certificate, Path("e.json"))
+        require_fit(Evaluation.from_dict({"accuracy": {}}), certificate, Path("e.json"))
 
 
 def test_files_that_are_no_json_object_are_refused(tmp_path: Path) -> None:
@@ -113,14 +120,15 @@ def test_a_curve_needs_two_points_and_prefers_epsilon() -> None:
         {"step": 10, "epsilon": 0.5, "accuracy": 80.0, "std": 1.0},
         {"step": 20, "epsilon": 1.0, "accuracy": 91.0},
     ]
-    view = curve_view({"points": points, "title": "<b>", "x": "eps<"})
+    view = curve_view(PrivacyCurve.from_dict({"points": points, "title": "<b>", "x": "eps<"}))
     assert view.title == "<b>" and "eps&lt;" in view.drawing and "polygon" in view.drawing
     assert view.rows[0] == ("10", "0.5", "80", "1")
-    by_step = curve_view({"points": [{"step": 1, "accuracy": 1.0}, {"step": 2, "accuracy": 2.0}, {"accuracy": "x"}, 7]})
+    steps = [{"step": 1, "accuracy": 1.0}, {"step": 2, "accuracy": 2.0}, {"accuracy": "x"}, 7]
+    by_step = curve_view(PrivacyCurve.from_dict({"points": steps}))
     assert ">step<" in by_step.drawing and "polygon" not in by_step.drawing
     for bad in ({}, {"points": 3}, {"points": points[:1]}, {"points": [{"accuracy": 1.0}] * 3}):
         with pytest.raises(BadInput, match="fewer than two points"):
-            curve_view(bad)
+            curve_view(PrivacyCurve.from_dict(bad))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (81.2, 96.0), (5.0, 5.0), (0.0, 0.0), (1e-6, 3e-6), (12.0, 1e6)])
@@ -220,12 +228,13 @@ def test_closeness_shows_what_is_there() -> None:
             "suspicious": True,
         },
     }
-    view = closeness_view(values)
+    view = closeness_view(Fidelity.from_dict(values))
     assert [row[:3] for row in view.rows] == [
         ("Inception score", "7.5", "9"), ("Fréchet classifier distance", "12.5", "-"), ("FID", "30", "2"),
     ]  # fmt: skip
     assert view.suspicious and "60 of 80" in view.facts[0][1] and len(view.facts) == 2
-    assert closeness_view({}).rows == () and closeness_view({"nearest": 3}).facts == ()
+    assert closeness_view(Fidelity.from_dict({})).rows == ()
+    assert closeness_view(Fidelity.from_dict({"nearest": 3})).facts == ()
 
 
 def test_the_one_sentence_never_says_less_than_the_bound(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, std_text, table
+
+if TYPE_CHECKING:
+    from limbeck.evaluate.privacy_curve import PrivacyCurve
 
 
 def register(app: typer.Typer) -> None:
@@ -32,11 +35,11 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Score the sets that a run kept on the way, against the epsilon that it had spent by then. Costs nothing."""
-    from limbeck.evaluate.privacy_curve import curve_of
+    from limbeck.evaluate.privacy_curve import privacy_curve
+    from limbeck.evaluate.protocol import EvaluationProtocol
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_path
-    from limbeck.report.figure import Line, line_picture
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
@@ -44,21 +47,29 @@ def curve(
         require_result_path(path)
     source = data_reference(test, schema, label, root).source("test")
     ready(source)
+    protocol = EvaluationProtocol(models=(model,), preset=preset, repeats=repeats, seed=seed, device=device)
     with reporter() as shown:
-        result = curve_of(release, source, model, preset, repeats, seed, device, shown)
-    points = result["points"]
+        result = privacy_curve(release, source, protocol, shown)
     if out is not None:
-        write_atomic(out, json_bytes(result))
+        write_atomic(out, json_bytes(result.to_dict()))
     if picture is not None:
-        by_epsilon = all(isinstance(point["epsilon"], float) for point in points)
-        line = Line(
-            x=[point["epsilon" if by_epsilon else "step"] for point in points],
-            mean=[point["accuracy"] for point in points],
-            std=[point["std"] for point in points],
-        )
-        titles = {"title": result["title"], "x_title": result["x"] if by_epsilon else "answers"}
-        write_atomic(picture, line_picture({model: line}, y_title="accuracy, %", **titles))
-    rows = [("answers", "epsilon", "accuracy", "std")] + [
-        (point["step"], point["epsilon"], f"{point['accuracy']:.2f}", std_text(point["std"])) for point in points
+        write_atomic(picture, _picture(result))
+    rows: list[tuple[object, ...]] = [("answers", "epsilon", "accuracy", "std")]
+    rows += [
+        (point.step, point.epsilon, f"{point.accuracy.mean:.2f}", std_text(point.accuracy.std))
+        for point in result.points
     ]
-    emit(as_json, result, [result["title"], *table(rows)])
+    emit(as_json, result.to_dict(), [result.title or "", *table(rows)])
+
+
+def _picture(curve: PrivacyCurve) -> bytes:
+    from limbeck.evaluate.reading import finite
+    from limbeck.report.figure import Line, line_picture
+
+    line = Line(
+        x=[finite(point.epsilon if curve.by_epsilon else point.step) or 0.0 for point in curve.points],
+        mean=[point.accuracy.mean or 0.0 for point in curve.points],
+        std=[point.accuracy.std for point in curve.points],
+    )
+    x_title = (curve.x or "") if curve.by_epsilon else "answers"
+    return line_picture({curve.model or "": line}, title=curve.title or "", x_title=x_title, y_title="accuracy, %")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,8 @@ from limbeck.errors import BadInput
 
 if TYPE_CHECKING:
     from limbeck.data import DataSource
+    from limbeck.evaluate.evaluation import Evaluation
+    from limbeck.evaluate.row import Row
 
 
 def register(app: typer.Typer) -> None:
@@ -83,9 +85,10 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Train models on a synthetic set alone and score them on real test records; a released model is scored itself."""
-    from limbeck.evaluate.model import evaluate_model
+    from limbeck.evaluate.protocol import EvaluationProtocol
     from limbeck.evaluate.real import evaluate_real
-    from limbeck.evaluate.release import Yardsticks, evaluate_release
+    from limbeck.evaluate.release import Baselines, evaluate_release
+    from limbeck.evaluate.released_model import evaluate_model
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_path
@@ -98,11 +101,12 @@ def evaluate(
     text = {name: None if path is None else str(path) for name, path in (("schema", schema), ("root", root))}
     tested, trained = _sources(test, real, calibrated, {**text, "label": label})
     ready(tested, trained)
-    names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
+    names = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
+    protocol = EvaluationProtocol(models=names, preset=preset, repeats=repeats, seed=seed, device=device)
     with reporter() as shown:
         if release is None:
             assert trained is not None
-            result = evaluate_real(trained, tested, names, preset, repeats, seed, device, shown, subsample)
+            result = evaluate_real(trained, tested, protocol, shown, subsample)
         elif is_model(release):
             if names is not None or preset is not None or calibrated or control:
                 raise BadInput(
@@ -111,11 +115,11 @@ def evaluate(
                 )
             result = evaluate_model(release, tested, device)
         else:
-            beside = Yardsticks(real=trained, subsample=subsample, control=control)
-            result = evaluate_release(release, tested, names, preset, repeats, seed, device, shown, beside)
+            baselines = Baselines(real=trained, subsample=subsample, control=control)
+            result = evaluate_release(release, tested, protocol, shown, baselines)
     if out is not None:
-        write_atomic(out, json_bytes(result))
-    emit(as_json, result, _lines(result))
+        write_atomic(out, json_bytes(result.to_dict()))
+    emit(as_json, result.to_dict(), _lines(result))
 
 
 def _refuse_odd_pairs(
@@ -156,67 +160,73 @@ def _sources(
     return tested, trained
 
 
-def _lines(result: Mapping[str, Any]) -> list[str]:
-    if "rows" not in result:
-        score = result["accuracy"]["model"]
+def _lines(result: Evaluation) -> list[str]:
+    majority = f"majority class: {_two_digits(result.majority_rate)}"
+    if result.rows is None:
+        score = (result.accuracy or {})["model"]
         return [
-            *table([("model", "accuracy"), ("the released model itself", f"{score['mean']:.2f}")]),
-            f"majority class: {result['majority_rate']:.2f}",
+            *table([("model", "accuracy"), ("the released model itself", _two_digits(score.mean))]),
+            majority,
             *_whose(result),
         ]
-    extra = [
-        name
-        for name in ("best_on_test", "control", "ceiling", "calibrated")
-        if any(name in row for row in result["rows"])
-    ]
-    rows: list[tuple[object, ...]] = [("model", "mean", "std", *(name.replace("_", " ") for name in extra), "runs")]
-    for row in result["rows"]:
-        rows.append(_cells(row, extra))
-    lines = [
-        *table(rows),
-        f"majority class: {result['majority_rate']:.2f}; preset {result['preset']}; {result['labels']} labels",
-    ]
-    if result.get("classifiers_mean"):
-        mean = result["classifiers_mean"]
-        lines.append(f"mean of {mean['classifiers']} of GS-WGAN's 13 classifiers: {mean['mean']:.2f}")
+    extra = [name for name, value in EXTRA.items() if any(value(row) is not None for row in result.rows)]
+    rows: list[tuple[object, ...]] = [("model", "mean", "std", *extra, "runs")]
+    rows += [_cells(row, extra) for row in result.rows]
+    lines = [*table(rows), f"{majority}; preset {result.preset}; {result.labels} labels"]
+    mean = result.classifiers_mean
+    if mean is not None:
+        lines.append(f"mean of {mean.classifiers} of GS-WGAN's 13 classifiers: {mean.mean:.2f}")
     return lines + _remarks(result, extra) + _whose(result)
 
 
-def _cells(row: Mapping[str, Any], extra: list[str]) -> tuple[object, ...]:
-    if "mean" not in row:
-        return (row["model"], "-", "-", *("-" for _ in extra), row["skipped"])
-    found = [row.get(name) for name in extra]
-    values = [value["mean"] if isinstance(value, Mapping) else value for value in found]
-    shown = ["-" if value is None else f"{value:.2f}" for value in values]
+# Columns that stand in the table only where some row has a value.
+EXTRA: dict[str, Callable[[Row], float | None]] = {
+    "best on test": lambda row: None if row.best_on_test is None else row.best_on_test.mean,
+    "control": lambda row: row.control,
+    "ceiling": lambda row: row.ceiling,
+    "calibrated": lambda row: row.calibrated,
+}
+
+
+def _cells(row: Row, extra: list[str]) -> tuple[object, ...]:
+    if row.accuracy is None:
+        return (row.model, "-", "-", *("-" for _ in extra), row.skipped)
     return (
-        row["model"],
-        f"{row['mean']:.2f}",
-        std_text(row["std"]),
-        *shown,
-        " ".join(f"{run:.2f}" for run in row["runs"]),
+        row.model,
+        _two_digits(row.accuracy.mean),
+        std_text(row.accuracy.std),
+        *(_two_digits(EXTRA[name](row)) for name in extra),
+        " ".join(f"{run:.2f}" for run in row.accuracy.runs),
     )
 
 
-def _remarks(result: Mapping[str, Any], extra: list[str]) -> list[str]:
+def _two_digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _remarks(result: Evaluation, extra: list[str]) -> list[str]:
     lines = []
-    if "best_on_test" in extra:
+    if "best on test" in extra:
         lines.append("best on test is optimistic: chosen on the test set; mean is the last epoch")
     if "control" in extra:
         lines.append("control: trained on noise with the same labels")
-    ceiling = result.get("ceiling")
-    counts = {row["model"]: row["records"] for row in result["rows"]} if "trained_on" in result else {}
-    if ceiling:
-        counts, whole = ceiling["records"], ceiling["of_records"]
-        lines.append(f"ceiling: trained on {ceiling['data']}, preset {ceiling['preset']}; calibrated is percent of it")
-    else:
-        whole = result["records"]
-    thinned = [f"{model} ({count})" for model, count in counts.items() if count < whole]
-    if thinned:
-        lines.append(f"trained on some of the {whole} real records: {', '.join(thinned)}")
-    if ceiling or "trained_on" in result:
+    counts: Mapping[str, int | None] = {}
+    available: int | str | None = None
+    ceiling = result.ceiling
+    if ceiling is not None:
+        counts, available = ceiling.records, ceiling.of_records
+        lines.append(f"ceiling: trained on {ceiling.data}, preset {ceiling.preset}; calibrated is percent of it")
+    elif result.trained_on is not None:
+        counts, available = {row.model: row.records for row in result.rows or ()}, result.records
+    most = available if isinstance(available, int) else 0
+    some = [(model, count) for model, count in counts.items() if count is not None and count < most]
+    if some:
+        thinned = ", ".join(f"{model} ({count})" for model, count in some)
+        lines.append(f"trained on some of the {available} real records: {thinned}")
+    if ceiling is not None or result.trained_on is not None:
         lines.append("These figures come from the real training records: for their owner, and never part of a release.")
     return lines
 
 
-def _whose(result: Mapping[str, Any]) -> list[str]:
-    return ["OWNER'S EDITION: scored on private records. Never share it."] if result.get("edition") == "owner" else []
+def _whose(result: Evaluation) -> list[str]:
+    return ["OWNER'S EDITION: scored on private records. Never share it."] if result.provenance.is_owners else []

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, table
+
+if TYPE_CHECKING:
+    from limbeck.evaluate.fidelity_result import Fidelity
+    from limbeck.evaluate.inception_score import InceptionScore
+    from limbeck.evaluate.neighbours import Memorisation
 
 
 def register(app: typer.Typer) -> None:
@@ -62,34 +67,47 @@ def fidelity(
     with reporter() as shown:
         result = fidelity_of_release(release, train, tested, options, shown)
     if out is not None:
-        write_atomic(out, json_bytes(result))
-    emit(as_json, result, _lines(result))
+        write_atomic(out, json_bytes(result.to_dict()))
+    emit(as_json, result.to_dict(), _lines(result))
 
 
-def _lines(result: dict[str, Any]) -> list[str]:
-    ours, real, judge = result["set"], result["real_train"], result["judge"]
+def _lines(result: Fidelity) -> list[str]:
+    sides = (result.set, result.real_train)
     rows: list[tuple[object, ...]] = [("", "set", "as many real training records")]
-    rows.append(("inception score", _score(ours["inception_score"]), _score(real["inception_score"])))
-    name = "frechet_classifier_distance"
-    rows.append(("Frechet classifier distance (no FID)", f"{ours[name]:.4g}", f"{real[name]:.4g}"))
-    if result["fid"] is not None:
-        fid = result["fid"]
-        rows.append((f"FID ({fid['weights']} weights)", f"{fid['set']:.4g}", f"{fid['real_train']:.4g}"))
-    for name in ("precision", "recall"):
-        rows.append((name, *(f"{side['precision_recall'][name]:.3f}" for side in (ours, real))))
-    nearest = result["nearest"]
-    verdict = "MORE than chance has it: look at the set" if nearest["suspicious"] else "no more than chance has it"
+    rows.append(("inception score", *(_score(side.inception_score) for side in sides)))
+    distances = (_figure(side.frechet_classifier_distance, ".4g") for side in sides)
+    rows.append(("Frechet classifier distance (no FID)", *distances))
+    fid = result.fid
+    if fid is not None:
+        rows.append((f"FID ({fid.weights} weights)", _figure(fid.set, ".4g"), _figure(fid.real_train, ".4g")))
+    rows.append(("precision", *(_figure(side.precision, ".3f") for side in sides)))
+    rows.append(("recall", *(_figure(side.recall, ".3f") for side in sides)))
+    reference = result.reference
     return [
         "OWNER'S EDITION: measured on private records. Never share it.",
         *table(rows),
-        f"real test records: inception score {_score(result['real_test']['inception_score'])}",
-        f"nearest real records: {nearest['from_train']} of {nearest['neighbours']} are training records, "
-        f"{nearest['expected']:.1f} expected, p = {nearest['p_value']:.3g}: {verdict}",
-        f"near copies of one training record: {nearest['copies']}, of one test record: {nearest['heldout_copies']}",
-        f"judge: {judge['kind']}, {judge['epochs']} epochs, {judge['test_accuracy']:.2f} % of the test records right",
+        f"real test records: inception score {_score(result.real_test)}",
+        *([] if result.nearest is None else _memorised(result.nearest)),
+        f"judge: {reference.spec['kind']}, {reference.epochs} epochs, {_figure(reference.test_accuracy, '.2f')} % of the "
+        "test records right",
     ]
 
 
-def _score(values: dict[str, Any]) -> str:
-    spread = "" if values["std"] is None else f" +- {values['std']:.3f}"
-    return f"{values['mean']:.3f}{spread}"
+def _memorised(nearest: Memorisation) -> list[str]:
+    verdict = "MORE than chance has it: look at the set" if nearest.suspicious else "no more than chance has it"
+    return [
+        f"nearest real records: {nearest.from_train} of {nearest.neighbours} are training records, "
+        f"{_figure(nearest.expected, '.1f')} expected, p = {_figure(nearest.p_value, '.3g')}: {verdict}",
+        f"near copies of one training record: {nearest.copies}, of one test record: {nearest.heldout_copies}",
+    ]
+
+
+def _score(score: InceptionScore | None) -> str:
+    if score is None:
+        return "-"
+    spread = "" if score.std is None else f" +- {score.std:.3f}"
+    return f"{_figure(score.mean, '.3f')}{spread}"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"

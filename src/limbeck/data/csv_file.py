@@ -45,22 +45,22 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-def pieces(rows: Iterable[list[str]], places: Sequence[int], size: int, path: Path) -> Iterator[list[list[str]]]:
-    """The stripped cells of the columns at these places, `size` rows at a time. A short row has empty cells at its end."""
-    columns: list[list[str]] = [[] for _ in places]
+def pieces(rows: Iterable[list[str]], indices: Sequence[int], size: int, path: Path) -> Iterator[list[list[str]]]:
+    """The stripped cells of the columns at these indices, `size` rows at a time. A short row has empty cells at its end."""
+    columns: list[list[str]] = [[] for _ in indices]
     length = there = added = 0
-    last = max(places)
+    last = max(indices)
     for row in rows:
         there += len(row)
-        added += len(places) if len(row) <= last else 0
+        added += len(indices) if len(row) <= last else 0
         if added > MOST_ADDED and added > 4 * there:  # a small file of short rows would become a huge table
             raise DataUnreadable(f"{path} is no table: most of its rows are much shorter than its header line.")
-        for column, place in zip(columns, places, strict=True):
-            column.append(row[place].strip() if place < len(row) else "")
+        for column, index in zip(columns, indices, strict=True):
+            column.append(row[index].strip() if index < len(row) else "")
             length += len(column[-1])
         if len(columns[0]) == size or length > MOST_LINE:
             yield columns
-            columns, length = [[] for _ in places], 0
+            columns, length = [[] for _ in indices], 0
     if columns[0]:
         yield columns
 

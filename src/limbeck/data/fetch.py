@@ -212,5 +212,5 @@ def _next_command(storage: str) -> str:
 
 
 def available(root: Path | None = None) -> list[Available]:
-    """Every named set with the place where it is found, or None, and how to get it."""
+    """Every named set with the folder where it is found, or None, and how to get it."""
     return [Available(name, entry.title, find(name, root), how_to_get(name)) for name, entry in NAMED.items()]

@@ -22,7 +22,7 @@ def image_files(folder: Path) -> list[Path]:
 
 
 def read(folder: Path, schema: Schema) -> Records:
-    index = {name: place for place, name in enumerate(schema.classes)}
+    index = {name: label for label, name in enumerate(schema.classes)}
     files: list[tuple[Path, int]] = []
     subs = class_folders(folder)
     others = sum(sub.name not in index for sub in subs)
@@ -39,6 +39,6 @@ def read(folder: Path, schema: Schema) -> Records:
     require_count(len(files), schema, folder)
     require_room(len(files) * schema.numbers * np.dtype(kind).itemsize, folder, schema)
     x = np.empty((len(files), *schema.shape), dtype=kind)
-    for place, (file, _) in enumerate(files):
-        x[place] = images.decode(file, schema, str(file))
+    for row, (file, _) in enumerate(files):
+        x[row] = images.decode(file, schema, str(file))
     return Records(x, np.array([label for _, label in files], dtype=np.int64))

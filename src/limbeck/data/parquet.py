@@ -30,7 +30,7 @@ def opened(path: Path) -> Iterator[Any]:
     """The file with its texts as dictionaries: a text that stands in a million rows is unpacked once."""
     try:
         with pq.ParquetFile(path) as file:
-            leaves = [file.schema.column(place) for place in range(_few_columns(file, path))]
+            leaves = [file.schema.column(index) for index in range(_few_columns(file, path))]
             texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             if len(set(file.schema_arrow.names)) != len(file.schema_arrow.names):
@@ -61,8 +61,8 @@ def batches(file: Any, names: list[str], path: Path, schema: Schema | None, size
         require_room(BYTES_PER_CELL * rows * len(names), path)
     found = sizes(path, set(names))
     require_room(2 * found.page, path, schema)
-    for place in range(file.metadata.num_columns):
-        leaf = file.schema.column(place)
+    for index in range(file.metadata.num_columns):
+        leaf = file.schema.column(index)
         if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and (leaf.path in names or leaf.path.split(".")[0] in names):
             require_room(leaf.length * min(rows, size), path, schema)
     room = most_bytes(schema) // 4
@@ -83,12 +83,12 @@ def cells(column: Any, as_text: bool = False) -> list[Any]:
     `as_text` turns what a dictionary holds into texts, each once; a table has no use for bytes.
     """
     if pa.types.is_dictionary(column.type):
-        used, places = np.unique(column.indices.fill_null(-1).to_numpy(), return_inverse=True)
+        used, codes = np.unique(column.indices.fill_null(-1).to_numpy(), return_inverse=True)
         known = cells(column.dictionary.take(pa.array(used[used >= 0])))
         if as_text:
             known = [None if value is None else str(value) for value in known]
         values = known if len(known) == len(used) else [None, *known]
-        return [values[place] for place in places.tolist()]
+        return [values[code] for code in codes.tolist()]
     try:
         if getattr(column.type, "unit", None) == "ns":
             column = column.cast(_microseconds(column.type), safe=False)
@@ -167,9 +167,9 @@ def _read_images(path: Path, schema: Schema) -> Records:
         x = np.empty((file.metadata.num_rows, *schema.shape), dtype=kind)
         labels, start = [np.empty(0, dtype=np.int64)], 0
         for batch in found:
-            for place, cell in enumerate(pictures(batch.column(image)), start=start):
-                where = f"{path}, row {place}"
-                x[place] = images.decode(picture_bytes(cell, where), schema, where)
+            for row, cell in enumerate(pictures(batch.column(image)), start=start):
+                where = f"{path}, row {row}"
+                x[row] = images.decode(picture_bytes(cell, where), schema, where)
             labels.append(class_indices(cells(batch.column(label)), schema, str(path)))
             start += len(batch)
     return as_records(x, np.concatenate(labels), schema, str(path))

@@ -33,13 +33,13 @@ class _Compact:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.place = 0
+        self.offset = 0
 
     def varint(self) -> int:
         value = shift = 0
         while True:
-            byte = self.data[self.place]
-            self.place += 1
+            byte = self.data[self.offset]
+            self.offset += 1
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
@@ -52,10 +52,10 @@ class _Compact:
         return (value >> 1) ^ -(value & 1)
 
     def bytes(self, count: int) -> bytes:
-        found = self.data[self.place : self.place + count]
+        found = self.data[self.offset : self.offset + count]
         if len(found) < count:
             raise IndexError
-        self.place += count
+        self.offset += count
         return found
 
     def record(self, depth: int = 0) -> dict[int, Any]:
@@ -64,11 +64,11 @@ class _Compact:
             raise ValueError
         fields: dict[int, Any] = {}
         last = 0
-        while head := self.data[self.place]:
-            self.place += 1
+        while head := self.data[self.offset]:
+            self.offset += 1
             last = last + (head >> 4) if head >> 4 else self.whole()
             fields[last] = head & 15 == 1 if head & 15 in (1, 2) else self.value(head & 15, depth)
-        self.place += 1
+        self.offset += 1
         return fields
 
     def value(self, kind: int, depth: int) -> Any:
@@ -83,7 +83,7 @@ class _Compact:
         if kind in (9, 10):
             head = self.bytes(1)[0]
             count = self.varint() if head >> 4 == 15 else head >> 4
-            if count > len(self.data) - self.place:
+            if count > len(self.data) - self.offset:
                 raise ValueError
             return [self.value(head & 15, depth + 1) for _ in range(count)]
         if kind == 12:
@@ -123,18 +123,18 @@ def _chunk(file: BinaryIO, about: dict[int, Any], size: int) -> Sizes:
 
 def _pages(file: BinaryIO, about: dict[int, Any], size: int) -> Iterator[dict[int, Any]]:
     """The headers of the pages of one column in one row group."""
-    place = min(about[9], about.get(11) or about[9])
-    end = min(place + about[7], size)
-    if place < 0:
+    offset = min(about[9], about.get(11) or about[9])
+    end = min(offset + about[7], size)
+    if offset < 0:
         raise ValueError
-    while place < end:
-        file.seek(place)
+    while offset < end:
+        file.seek(offset)
         reader = _Compact(file.read(MOST_HEADER))
         page = reader.record()
         if page[2] < 0 or page[3] < 0:
             raise ValueError
         yield page
-        place += reader.place + page[3]
+        offset += reader.offset + page[3]
 
 
 def _encoding(page: dict[int, Any]) -> int | None:

@@ -126,15 +126,15 @@ def _require_indices(low: int, high: int, schema: Schema, where: str) -> None:
 
 
 def _indices_of_names(names: Sequence[Any], schema: Schema, where: str) -> Array:
-    index = {name: place for place, name in enumerate(schema.classes)}
+    index_of = {name: index for index, name in enumerate(schema.classes)}
     met: dict[int, int] = {}  # one object in many rows is looked up once, for it may be a long text
-    places = []
+    indices = []
     for name in names:
-        place = met.get(id(name))
-        if place is None:
-            place = met[id(name)] = index.get(str(name).strip(), -1)
-        places.append(place)
-    if -1 in places:
+        index = met.get(id(name))
+        if index is None:
+            index = met[id(name)] = index_of.get(str(name).strip(), -1)
+        indices.append(index)
+    if -1 in indices:
         known = ", ".join(schema.classes[:10]) + (", ..." if len(schema.classes) > 10 else "")
         raise DataUnreadable(f"{where} holds a label that is not a class of the schema; its classes are: {known}.")
-    return np.array(places, dtype=np.int64)
+    return np.array(indices, dtype=np.int64)

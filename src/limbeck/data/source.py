@@ -96,8 +96,8 @@ def split_suffix(spec: str) -> tuple[str, str | None]:
 
 
 def _schema_for(path: Path, schema_path: Path | None, label: str | None) -> Schema:
-    places = [schema_path] if schema_path else [Path(f"{path}.limbeck.toml"), path / "limbeck.toml"]
-    found = next((place for place in places if schema_path or place.is_file()), None)
+    paths = [schema_path] if schema_path else [Path(f"{path}.limbeck.toml"), path / "limbeck.toml"]
+    found = next((each for each in paths if schema_path or each.is_file()), None)
     if found is None:
         extra = f" --label {label or 'COLUMN'}" if path.suffix.lower() == ".csv" else ""
         raise BadInput(
@@ -155,26 +155,26 @@ def _open_named(name: str, split: str, root: Path | None) -> DataSource:
     def read(schema: Schema) -> Records:
         if entry.storage == "digits":
             return _digits(split)
-        place = find()
-        fetch.verify(name, place, split)
-        records = _read_named(entry.storage, place, split, schema)
+        where = find()
+        fetch.verify(name, where, split)
+        records = _read_named(entry.storage, where, split, schema)
         if len(records) != entry.size_of(split):
             raise DataUnreadable(
-                f"{place} holds {len(records)} {split} records of '{name}', not {entry.size_of(split)}."
+                f"{where} holds {len(records)} {split} records of '{name}', not {entry.size_of(split)}."
             )
         return records
 
     return DataSource(entry.schema_of(split), f"{name}:{split}", read, Benchmark(name, split), finder=find)
 
 
-def _read_named(storage: str, place: Path, split: str, schema: Schema) -> Records:
+def _read_named(storage: str, where: Path, split: str, schema: Schema) -> Records:
     if storage == "cifar10":
-        return parquet.read(place / f"{split}.parquet", schema)
+        return parquet.read(where / f"{split}.parquet", schema)
     if storage == "adult":
-        return table.read(place / f"{split}.csv", schema)
-    images = idx.images_in(place, split)
+        return table.read(where / f"{split}.csv", schema)
+    images = idx.images_in(where, split)
     if images is None:
-        raise DataNotFound(f"{place} has no IDX images file of the {split} split.")
+        raise DataNotFound(f"{where} has no IDX images file of the {split} split.")
     return idx.read(images, schema)
 
 

@@ -21,7 +21,7 @@ MOST_WHOLE = float(1 << 53)
 
 def parquet_columns(file: Any, path: Path) -> tuple[dict[str, list[str]], tuple[str, ...]]:
     """The columns of a table as texts, and the names of those with lists or records, which are left out."""
-    fields = [file.schema_arrow.field(place) for place in range(len(file.schema_arrow.names))]
+    fields = [file.schema_arrow.field(index) for index in range(len(file.schema_arrow.names))]
     nested = tuple(field.name for field in fields if parquet.is_nested(field))
     names = [field.name for field in fields if not parquet.is_nested(field)]
     if not names:

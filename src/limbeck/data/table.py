@@ -1,7 +1,7 @@
 """Tables: rows to and from the encoded numbers of a record, by the public columns of the schema.
 
 A numeric column takes one number, its public range scaled to [-1, 1]. A categorical column takes one number per
-category (1 for the row's category, -1 for the others) or, if ordinal, one number, its place in the list scaled.
+category (1 for the row's category, 0 for the others) or, if ordinal, one number, its rank in the list scaled.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def read(path: Path, schema: Schema) -> Records:
     names = [*(column.name for column in schema.columns), schema.label]
     with csv_file.opened(path) as (header, rows):
         require_columns(header, schema, path)
-        places = {name: place for place, name in enumerate(header)}
-        pieces = csv_file.pieces(rows, [places[name] for name in names], rows_at_once(schema), path)
+        index_of = {name: index for index, name in enumerate(header)}
+        pieces = csv_file.pieces(rows, [index_of[name] for name in names], rows_at_once(schema), path)
         return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
 
 
@@ -78,15 +78,15 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
         values = np.array([_number(cell, column.low) for cell in cells], dtype=np.float64)
         scaled = (np.clip(values, column.low, column.high) - column.low) / (column.high - column.low)
         return (2 * scaled - 1).astype(np.float32)[:, None]
-    index = {category: place for place, category in enumerate(column.categories)}
-    places = np.array([index.get("" if cell is None else str(cell), -1) for cell in cells], dtype=np.int64)
+    rank_of = {category: rank for rank, category in enumerate(column.categories)}
+    ranks = np.array([rank_of.get("" if cell is None else str(cell), -1) for cell in cells], dtype=np.int64)
     if column.ordinal:
         top = max(len(column.categories) - 1, 1)
-        return (2 * np.maximum(places, 0) / top - 1).astype(np.float32)[:, None]
+        return (2 * np.maximum(ranks, 0) / top - 1).astype(np.float32)[:, None]
     # 0 and 1, not -1 and 1: the categories that a row does not have should take nothing of the clip.
     hot = np.zeros((len(cells), column.width), dtype=np.float32)
-    known = np.flatnonzero(places >= 0)
-    hot[known, places[known]] = 1
+    known = np.flatnonzero(ranks >= 0)
+    hot[known, ranks[known]] = 1
     return hot
 
 
@@ -126,7 +126,7 @@ def _decode(column: Column, x: Array) -> Array:
             return values
         return np.clip(np.rint(values), np.ceil(column.low), np.floor(column.high)).astype(np.int64)
     if column.ordinal:
-        places = np.rint((np.clip(x[:, 0], -1, 1) + 1) / 2 * (len(column.categories) - 1)).astype(np.int64)
+        ranks = np.rint((np.clip(x[:, 0], -1, 1) + 1) / 2 * (len(column.categories) - 1)).astype(np.int64)
     else:
-        places = x.argmax(axis=1)
-    return np.array(column.categories)[places]
+        ranks = x.argmax(axis=1)
+    return np.array(column.categories)[ranks]

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.evaluate.classical import RECIPES, accuracy_of
-from limbeck.evaluate.models import build_model, choose
+from limbeck.evaluate.labelled import Labelled
+from limbeck.evaluate.models import build_model
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.nets import NetSpec, Network
 from limbeck.nets.training.descent import descend, likes_channels_last, logits_of, prepare
@@ -28,9 +32,10 @@ SCORED_AT_ONCE = 100
 class Score:
     """Accuracy in percent over the fits of one model, each scored at its end; std is none after a single one.
 
-    labels: what they were trained on, hard or soft. best: for presets that look at every epoch, the best one of each
-    network on the test set; optimistic, and never part of `mean`. areas: under the ROC curve in percent, of each network
-    where there are two classes, because with classes of unequal size accuracy alone says little.
+    runs: of each fit the accuracy, over several test sets their mean. labels: what they were trained on, hard or soft.
+    best: for presets that look at every epoch, the best one of each network on the test set; optimistic, and never part of
+    `mean`. areas: under the ROC curve in percent, of each network where there are two classes, because with classes of
+    unequal size accuracy alone says little. by_test: of each fit its accuracy on each test set.
     """
 
     mean: float
@@ -39,22 +44,23 @@ class Score:
     labels: str = "hard"
     best: tuple[float, ...] = ()
     areas: tuple[float, ...] = ()
+    by_test: tuple[tuple[float, ...], ...] = field(default=(), compare=False)
     seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is learnt from and what is asked about. y holds class indices, or soft labels (records, classes)."""
+    """What is trained on, and the test sets. y holds class indices, or soft labels (records, classes)."""
 
     x: Tensor
     y: Tensor
-    test_x: Tensor
-    test_y: Tensor
+    tests: tuple[Labelled, ...]
     classes: int
 
     def __post_init__(self) -> None:
         _check(self.x, self.y, self.classes)
-        _check_lengths(self.test_x, self.test_y)
+        for test in self.tests:
+            _check_lengths(test.x, test.y)
 
 
 def train(
@@ -127,88 +133,59 @@ def score_model(
 ) -> Score:
     """Fit a model `fits(model, repeats)` times with successive seeds, and score each fit. tick() is called after each."""
     began = time.monotonic()
-    runs: list[float] = []
-    best: list[float] = []
-    areas: list[float] = []
+    found = []
     for repeat in range(fits(model, repeats)):
         if model in RECIPES:
-            runs.append(_classical(model, task, seed + repeat))
+            found.append(_classical_fit(model, task, seed + repeat))
         else:
-            last, top, area = _network_run(model, task, preset, seed + repeat, device)
-            runs.append(last)
-            best += [] if top is None else [top]
-            areas += [] if area is None else [area]
+            found.append(_network_fit(model, task, preset, seed + repeat, device))
         if tick is not None:
             tick()
+    runs = tuple(statistics.fmean(fit.accuracies) for fit in found)
     return Score(
         statistics.fmean(runs),
         statistics.stdev(runs) if len(runs) > 1 else None,
-        tuple(runs),
+        runs,
         "soft" if task.y.dim() == 2 and model not in RECIPES else "hard",
-        tuple(best),
-        tuple(areas),
+        tuple(fit.best for fit in found if fit.best is not None),
+        tuple(fit.area for fit in found if fit.area is not None),
+        tuple(fit.accuracies for fit in found),
         time.monotonic() - began,
     )
 
 
-def _classical(model: str, task: Task, seed: int) -> float:
-    hard, truth = _hard(task.y).numpy(), _hard(task.test_y).numpy()
-    unit = [((records.to(torch.float32) + 1) / 2).numpy() for records in (task.x, task.test_x)]
-    return accuracy_of(model, unit[0], hard, unit[1], truth, seed)
+class _Fit(NamedTuple):
+    """The accuracy on each test set at the end; the best epoch's and the area under the curve, where there is one test set."""
+
+    accuracies: tuple[float, ...]
+    best: float | None = None
+    area: float | None = None
 
 
-def _network_run(
-    model: str, task: Task, preset: Preset, seed: int, device: torch.device | str
-) -> tuple[float, float | None, float | None]:
-    """The accuracy at the end, the best of all epochs where the preset asks for it, and the area at the end."""
+def _classical_fit(model: str, task: Task, seed: int) -> _Fit:
+    hard, x = _hard(task.y).numpy(), _unit(task.x)
+    return _Fit(tuple(accuracy_of(model, x, hard, _unit(test.x), _hard(test.y).numpy(), seed) for test in task.tests))
+
+
+def _unit(x: Tensor) -> NDArray[np.float32]:
+    """Records in [-1, 1] as the classifiers' [0, 1]."""
+    return ((x.to(torch.float32) + 1) / 2).numpy()
+
+
+def _network_fit(model: str, task: Task, preset: Preset, seed: int, device: torch.device | str) -> _Fit:
     seen: list[float] = []
+    first = task.tests[0]
+    alone = len(task.tests) == 1
 
     def look(network: Network) -> None:
-        seen.append(accuracy(network, task.test_x, task.test_y))
+        seen.append(accuracy(network, first.x, first.y))
 
-    network = train(model, task.x, task.y, task.classes, preset, seed, device, look if preset.every_epoch else None)
-    area = area_under_curve(network, task.test_x, task.test_y) if task.classes == 2 else None
+    watched = look if preset.every_epoch and alone else None
+    network = train(model, task.x, task.y, task.classes, preset, seed, device, watched)
+    area = area_under_curve(network, first.x, first.y) if task.classes == 2 and alone else None
     if seen:
-        return seen[-1], max(seen), area
-    return accuracy(network, task.test_x, task.test_y), None, area
-
-
-def evaluate(
-    x: Tensor,
-    y: Tensor,
-    test_x: Tensor,
-    test_y: Tensor,
-    classes: int,
-    models: Sequence[str] = ("convnet",),
-    preset: Preset | str = "paper",
-    repeats: int = 3,
-    seed: int = 0,
-    device: torch.device | str = "cpu",
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Score]:
-    """Mean and standard deviation over `repeats` fits of each model, each scored at its end.
-
-    A model of a group that cannot be trained here is left out. progress(done, total) is called after every fit.
-    """
-    preset = preset_named(preset) if isinstance(preset, str) else preset
-    require_repeats(repeats)
-    # Refuse a model before the first hour of training, not after it.
-    chosen = [choice.model for choice in choose(models, tuple(x.shape[1:])) if not choice.skipped]
-    task = Task(x, y, test_x, test_y, classes)
-    done, total = 0, sum(fits(model, repeats) for model in chosen)
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, total)
-
-    return {model: score_model(model, task, preset, repeats, seed, device, tick) for model in chosen}
-
-
-def require_repeats(repeats: int) -> None:
-    if repeats < 1:
-        raise BadInput(f"Expected repeats={repeats} to be at least 1.")
+        return _Fit((seen[-1],), max(seen), area)
+    return _Fit(tuple(accuracy(network, test.x, test.y) for test in task.tests), None, area)
 
 
 def _check(x: Tensor, y: Tensor, classes: int) -> None:

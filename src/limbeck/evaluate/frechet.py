@@ -1,6 +1,6 @@
 """Frechet distance between two sets of feature vectors, each taken as one Gaussian (Heusel et al., 2017).
 
-With the pool features of an ImageNet Inception-v3 this is the FID; with the features of our own judge it is the Frechet
+With the pool features of an ImageNet Inception-v3 this is the FID; with the features of a reference classifier it is the Frechet
 classifier distance. The two are on different scales and are never called by one name.
 """
 

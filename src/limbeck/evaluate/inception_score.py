@@ -1,6 +1,6 @@
 """Inception Score (Salimans et al., 2016) with a classifier trained on the real data instead of ImageNet.
 
-exp of the mean divergence between what the judge says of one record and what it says of all: high where every record is
+exp of the mean divergence between what the classifier says of one record and what it says of all: high where every record is
 clearly of one class and all classes are there; from 1 to the number of classes.
 """
 
@@ -19,12 +19,12 @@ RECORDS_PER_SPLIT = 1000  # fewer records would be scored too low: they cannot s
 
 @dataclass(frozen=True)
 class InceptionScore:
-    """Mean and standard deviation over the splits; std is None for one split."""
+    """Mean and standard deviation over the splits; std is None for one split, the others only where a file lacks them."""
 
-    mean: float
+    mean: float | None
     std: float | None
-    splits: int
-    records: int
+    splits: int | None
+    records: int | None
 
 
 def inception_score(probabilities: Tensor, splits: int | None = None, seed: int = 0) -> InceptionScore:
@@ -40,6 +40,6 @@ def inception_score(probabilities: Tensor, splits: int | None = None, seed: int 
 
 def _score(rows: Tensor) -> float:
     overall = rows.mean(0, keepdim=True)
-    # 0 log 0 = 0: a class that the judge rules out adds nothing.
+    # 0 log 0 = 0: a class that is ruled out adds nothing.
     divergence = torch.special.xlogy(rows, rows) - torch.special.xlogy(rows, overall)
     return float(divergence.sum(1).mean().exp())

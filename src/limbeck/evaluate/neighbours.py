@@ -22,12 +22,15 @@ SUSPICION = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionRecall:
-    """precision: share of the set on the real manifold; recall: share of the real records on the set's manifold."""
+    """precision: share of the set on the real manifold; recall: share of the real records on the set's manifold.
 
-    precision: float
-    recall: float
-    k: int
-    records: int
+    None is what a file does not hold.
+    """
+
+    precision: float | None
+    recall: float | None
+    k: int | None
+    records: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,19 +43,21 @@ class Memorisation:
     p_value         the chance of at least `from_train` then
     copies          records of the set three times nearer to one training record than to any other real record
     heldout_copies  the same for a held-out record, which can only be by chance
+
+    None is what a file does not hold.
     """
 
-    train_records: int
-    heldout_records: int
-    neighbours: int
-    from_train: int
-    expected: float
-    p_value: float
-    copies: int
-    heldout_copies: int
+    train_records: int | None
+    heldout_records: int | None
+    neighbours: int | None
+    from_train: int | None
+    expected: float | None
+    p_value: float | None
+    copies: int | None
+    heldout_copies: int | None
     suspicious: bool
-    train_distance: dict[str, float]
-    heldout_distance: dict[str, float]
+    train_distance: dict[str, float] | None
+    heldout_distance: dict[str, float] | None
 
 
 def precision_recall(real: Tensor, synthetic: Tensor, k: int = NEIGHBOURS, seed: int = 0) -> PrecisionRecall:
@@ -69,14 +74,14 @@ def precision_recall(real: Tensor, synthetic: Tensor, k: int = NEIGHBOURS, seed:
 
 def _covered(points: Tensor, manifold: Tensor, k: int) -> float:
     """The share of the points that lie on the manifold of a set."""
-    # Each row is its own nearest neighbour, so the k-th other one is in place k, counted from 0.
+    # Each row is its own nearest neighbour, so the k-th other one has index k.
     radii = nearest(manifold, manifold, k + 1)[0][:, k]
     inside = [(torch.cdist(part, manifold) <= radii).any(1) for part in torch.split(points, ROWS_AT_ONCE)]
     return float(torch.cat(inside).double().mean())
 
 
 def nearest(points: Tensor, others: Tensor, count: int = 1) -> tuple[Tensor, Tensor]:
-    """Distances and places of the `count` nearest rows of `others`, (points, count), nearest first."""
+    """Distances and indices of the `count` nearest rows of `others`, (points, count), nearest first."""
     parts = [torch.cdist(part, others).topk(count, largest=False) for part in torch.split(points, ROWS_AT_ONCE)]
     return torch.cat([part.values for part in parts]), torch.cat([part.indices for part in parts])
 
@@ -98,10 +103,10 @@ def memorisation(synthetic: Tensor, train: Tensor, heldout: Tensor) -> Memorisat
     by_train, by_heldout = near_train[0][:, 0], near_heldout[0][:, 0]
     ordered = torch.cat([near_train[0], near_heldout[0]], 1).sort(1).values
     # One number per real record; a record that both sides hold tells nothing and is left out.
-    places = torch.where(by_train < by_heldout, near_train[1][:, 0], near_heldout[1][:, 0] + len(train))
+    indices = torch.where(by_train < by_heldout, near_train[1][:, 0], near_heldout[1][:, 0] + len(train))
     decided = by_train != by_heldout
     copied = decided & (COPY_RATIO * ordered[:, 0] < ordered[:, 1])
-    neighbours = torch.unique(places[decided])
+    neighbours = torch.unique(indices[decided])
     from_train = int((neighbours < len(train)).sum())
     p_value = _chance(neighbours, len(train), len(heldout))
     return Memorisation(
@@ -111,18 +116,18 @@ def memorisation(synthetic: Tensor, train: Tensor, heldout: Tensor) -> Memorisat
         from_train=from_train,
         expected=len(neighbours) * len(train) / (len(train) + len(heldout)),
         p_value=p_value,
-        copies=int((places[copied] < len(train)).sum()),
-        heldout_copies=int((places[copied] >= len(train)).sum()),
-        suspicious=min(p_value, _chance(torch.unique(places[copied]), len(train), len(heldout))) < SUSPICION,
+        copies=int((indices[copied] < len(train)).sum()),
+        heldout_copies=int((indices[copied] >= len(train)).sum()),
+        suspicious=min(p_value, _chance(torch.unique(indices[copied]), len(train), len(heldout))) < SUSPICION,
         train_distance=summary(by_train),
         heldout_distance=summary(by_heldout),
     )
 
 
-def _chance(places: Tensor, train: int, heldout: int) -> float:
+def _chance(indices: Tensor, train: int, heldout: int) -> float:
     """The chance that a blind draw of as many real records holds at least as many training records."""
-    from_train = int((places < train).sum())
-    return float(hypergeom.sf(from_train - 1, train + heldout, train, len(places))) if len(places) else 1.0
+    from_train = int((indices < train).sum())
+    return float(hypergeom.sf(from_train - 1, train + heldout, train, len(indices))) if len(indices) else 1.0
 
 
 def summary(distances: Tensor) -> dict[str, float]:

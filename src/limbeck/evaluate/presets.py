@@ -1,4 +1,4 @@
-"""How downstream networks are trained: every knob of a protocol in one place, our own and each paper's."""
+"""How downstream networks are trained: every knob of a protocol together, our own and each paper's."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,68 +15,130 @@ from numpy.typing import NDArray
 from limbeck.data import DataSource
 from limbeck.data.arrays import stored
 from limbeck.errors import BadInput, DataUnreadable
-from limbeck.evaluate.downstream import evaluate, require_repeats
-from limbeck.evaluate.marks import marks
-from limbeck.evaluate.presets import preset_named
-from limbeck.evaluate.release import require_same_form
-from limbeck.evaluate.spread import spread
+from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.compatible import require_compatible
+from limbeck.evaluate.labelled import load_labelled
+from limbeck.evaluate.protocol import EvaluationProtocol
+from limbeck.evaluate.provenance import Provenance
+from limbeck.evaluate.reading import finite, number, objects, stated, text, whole
+from limbeck.evaluate.scoring import TrainingSet, score_models
 from limbeck.privacy.accounting import price
 from limbeck.privacy.queries import finite_or_word
-from limbeck.progress import Reporter
+from limbeck.progress import Reporter, Silent
 from limbeck.release.formats import SNAPSHOTS
 from limbeck.release.reader import Release, read_release
-from limbeck.vault.encoding import encode
 
 
-def curve_of(
-    folder: Path,
-    test: DataSource,
-    model: str,
-    preset: str | None,
-    repeats: int,
-    seed: int,
-    device: str,
-    shown: Reporter,
-) -> dict[str, Any]:
-    """Train on every kept set and score each on the test records; whose figures they are is stated."""
-    require_repeats(repeats)
+@dataclass(frozen=True)
+class CurvePoint:
+    """The set after `step` answers: the epsilon spent by then (a number, or "infinity"), and its accuracy.
+
+    In a file epsilon or step may be missing.
+    """
+
+    step: float | None
+    epsilon: float | str | None
+    accuracy: Accuracy
+
+    @property
+    def has_epsilon(self) -> bool:
+        """Whether epsilon is a finite number."""
+        return finite(self.epsilon) is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        measured = self.accuracy.to_dict()
+        return {"step": self.step, "epsilon": self.epsilon, "accuracy": measured.pop("mean"), **measured}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> CurvePoint:
+        accuracy = Accuracy.from_dict({**values, "mean": values.get("accuracy")})
+        return cls(number(values.get("step")), stated(values, "epsilon"), accuracy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyCurve:
+    """The result of `limbeck curve`. The reader takes any JSON object with points; x is the title of the axis."""
+
+    points: tuple[CurvePoint, ...]
+    provenance: Provenance
+    title: str | None = None
+    x: str | None = None
+    release: str | None = None
+    method: str | None = None
+    model: str | None = None
+    preset: str | None = None
+    repeats: int | None = None
+    delta: float | None = None
+    adjacency: str | None = None
+    test: str | None = None
+
+    @property
+    def by_epsilon(self) -> bool:
+        """Whether every point has an epsilon that can be drawn; else the answers count."""
+        return bool(self.points) and all(point.has_epsilon for point in self.points)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of `limbeck curve --json`."""
+        values = {name: value for name in PLAIN if (value := getattr(self, name)) is not None}
+        return {**values, "points": [point.to_dict() for point in self.points], **self.provenance.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PrivacyCurve:
+        """Reads what it finds; points without an accuracy are left out."""
+        points = (CurvePoint.from_dict(point) for point in objects(values.get("points")))
+        return cls(
+            points=tuple(point for point in points if point.accuracy.mean is not None),
+            provenance=Provenance.from_dict(values),
+            title=text(values.get("title")),
+            x=text(values.get("x")),
+            release=text(values.get("release")),
+            method=text(values.get("method")),
+            model=text(values.get("model")),
+            preset=text(values.get("preset")),
+            repeats=whole(values.get("repeats")),
+            delta=number(values.get("delta")),
+            adjacency=text(values.get("adjacency")),
+            test=text(values.get("test")),
+        )
+
+
+PLAIN = ("title", "x", "release", "method", "model", "preset", "repeats", "delta", "adjacency", "test")
+
+
+def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, reporter: Reporter) -> PrivacyCurve:
+    """Train the protocol's one model on every kept set and score each on the test records; whose figures they are is stated."""
     found = read_release(folder)
-    require_same_form(found, test)
+    require_compatible(found.schema, test.schema)
     sets, after = read_snapshots(folder, found)
-    chosen = preset_named(preset or ("cpu" if device == "cpu" else "paper")).fitted(found.schema)
-    records = test.load()
-    scored = encode(records.x, found.schema), torch.from_numpy(records.y)
+    scoring = protocol.resolve(found.schema)
+    if len(scoring.choices) != 1:
+        raise BadInput(f"A curve is of one model, not of {len(scoring.choices)}; name one by --model.")
+    records = load_labelled(test, found.schema)
     labels, classes = torch.from_numpy(found.y), len(found.schema.classes)
     points = []
-    shown.start(f"curve of {folder.name}", len(sets), 0)
-    for place, (x, answers) in enumerate(zip(sets, after, strict=True)):
-        score = evaluate(
-            torch.from_numpy(x), labels, *scored, classes, (model,), chosen, repeats, seed, device
-        )[model]  # fmt: skip
-        measured = spread(score.runs)
-        points.append(
-            {
-                "step": int(answers),
-                "epsilon": spent_after(found, int(answers)),
-                "accuracy": measured.pop("mean"),
-                **measured,
-            }
-        )
-        shown.advance(place + 1)
-    return {
-        "title": f"{found.certificate.method} on {found.schema.name}: accuracy against the epsilon spent so far",
-        "x": "epsilon spent",
-        "release": folder.name,
-        "method": found.certificate.method,
-        "model": model,
-        "preset": chosen.name,
-        "repeats": repeats,
-        "delta": found.certificate.delta,
-        "adjacency": found.certificate.adjacency,
-        "test": test.where,
-        "points": points,
-        **marks(test=test),
-    }
+    reporter.start(f"curve of {folder.name}", len(sets), 0)
+    for done, (x, answers) in enumerate(zip(sets, after, strict=True), 1):
+        training = TrainingSet(x=torch.from_numpy(x), y=labels, classes=classes)
+        (outcome,) = score_models(training, [records], scoring, Silent())
+        if outcome.score is None:
+            raise BadInput(outcome.skipped or f"{outcome.model} was not trained.")
+        spent = spent_after(found, int(answers))
+        points.append(CurvePoint(int(answers), spent, Accuracy.of(outcome.score.runs)))
+        reporter.advance(done)
+    return PrivacyCurve(
+        title=f"{found.certificate.method} on {found.schema.name}: accuracy against the epsilon spent so far",
+        x="epsilon spent",
+        release=folder.name,
+        method=found.certificate.method,
+        model=scoring.choices[0].model,
+        preset=scoring.preset.name,
+        repeats=scoring.repeats,
+        delta=found.certificate.delta,
+        adjacency=found.certificate.adjacency,
+        test=test.where,
+        points=tuple(points),
+        provenance=Provenance.of(test=test),
+    )
 
 
 def read_snapshots(folder: Path, found: Release) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -1,38 +1,31 @@
-"""Evaluate a release on real test records, and what its scores are compared with."""
+"""Evaluate a released set on real test records, and what its accuracies are compared with."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 
 from limbeck.data import DataSource
-from limbeck.errors import BadInput
-from limbeck.evaluate.downstream import require_repeats
-from limbeck.evaluate.marks import marks
-from limbeck.evaluate.models import choose
-from limbeck.evaluate.presets import Preset, preset_named
-from limbeck.evaluate.real import default_models, real_training, require_subsample, same_form
-from limbeck.evaluate.scoreboard import (
-    Row,
-    Training,
-    accuracies,
-    calibrated,
-    classifiers_mean,
-    noise_like,
-    score_rows,
-)
+from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.baselines import Ceiling, ClassifiersMean, Control, calibrated
+from limbeck.evaluate.compatible import require_compatible
+from limbeck.evaluate.evaluation import Evaluation
+from limbeck.evaluate.labelled import Labelled, load_labelled, majority_rate
+from limbeck.evaluate.protocol import EvaluationProtocol, Scoring
+from limbeck.evaluate.provenance import Provenance
+from limbeck.evaluate.real import TITLE, real_training, require_subsample
+from limbeck.evaluate.row import Row
+from limbeck.evaluate.scoring import Outcome, TrainingSet, accuracies, noise_like, score_models
 from limbeck.privacy.queries import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
-from limbeck.vault.encoding import encode
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardsticks:
+class Baselines:
     """What else the models are trained on.
 
     real: the records that the set was made from, for the calibrated accuracy; at most `subsample` of them.
@@ -43,111 +36,99 @@ class Yardsticks:
     subsample: int | None = None
     control: bool = False
 
+    def __post_init__(self) -> None:
+        require_subsample(self.subsample)
 
-NONE = Yardsticks()
+
+NONE = Baselines()
 
 
 def evaluate_release(
     release: Path,
     test: DataSource,
-    models: list[str] | None,
-    preset: str | None,
-    repeats: int | None,
-    seed: int,
-    device: str,
+    protocol: EvaluationProtocol,
     reporter: Reporter,
-    yardsticks: Yardsticks = NONE,
-) -> dict[str, Any]:
+    baselines: Baselines = NONE,
+) -> Evaluation:
     """Train on the set, score on the test records. The score belongs to whoever owns the test records.
 
     Guarantee: a result that comes from real records other than a named set is marked as the owner's.
     """
     found = read_release(release)
-    require_same_form(found, test)
-    chosen = preset_named(preset or ("cpu" if device == "cpu" else "paper")).fitted(found.schema)
-    choices = choose(default_models(chosen, found.schema) if models is None else models, found.schema.shape)
-    require_subsample(yardsticks.subsample)
-    require_repeats(1 if repeats is None else repeats)
-    trainings = _trainings(found, chosen, repeats, seed, yardsticks)
-    records = test.load()
-    classes = len(found.schema.classes)
-    scored = (encode(records.x, found.schema), torch.from_numpy(records.y))
-    rows = {
-        name: score_rows(each, choices, scored, classes, seed, device, reporter) for name, each in trainings.items()
-    }
-    counts = np.bincount(records.y, minlength=classes)
-    return {
-        "release": str(release),
-        "test": test.where,
-        "preset": chosen.name,
-        "protocol": chosen.source,
-        "labels": "hard",
-        "repeats": trainings["set"].repeats,
-        "records": len(found.y),
-        "test_records": len(records.y),
-        "epsilon": finite_or_word(found.certificate.epsilon),
-        "adjacency": found.certificate.adjacency,
-        "method": found.certificate.method,
-        "majority_rate": round(100.0 * float(counts.max()) / max(len(records.y), 1), 4),
-        **_scores(rows, trainings, yardsticks),
-        **marks(test=test, real=yardsticks.real),
-    }
-
-
-def _trainings(
-    found: Release, preset: Preset, repeats: int | None, seed: int, yardsticks: Yardsticks
-) -> dict[str, Training]:
+    require_compatible(found.schema, test.schema)
+    scoring = protocol.resolve(found.schema)
+    real = _real(found, protocol, baselines)
+    records, classes = load_labelled(test, found.schema), len(found.schema.classes)
     x, y = torch.from_numpy(found.x), torch.from_numpy(found.y)
-    count = preset.networks if repeats is None else repeats
-    trainings = {"set": Training(title="evaluate", x=x, y=y, preset=preset, repeats=count)}
-    if yardsticks.control:
-        noise = noise_like(x, seed)
-        trainings["control"] = Training(title="control", x=noise, y=y, preset=preset, repeats=count)
-    if yardsticks.real is not None:
-        require_same_form(found, yardsticks.real)
-        trainings["ceiling"] = real_training(yardsticks.real, preset, repeats, yardsticks.subsample)
-    return trainings
+    own = TrainingSet(x=x, y=y, classes=classes)
+    outcomes = score_models(own, [records], scoring, reporter, "evaluate")
+    control = None
+    if baselines.control:
+        noise = TrainingSet(x=noise_like(x, scoring.seed), y=y, classes=classes)
+        control = Control(accuracies(score_models(noise, [records], scoring, reporter, "control")))
+    ceiling = None if real is None else real.score(accuracies(outcomes), records, reporter)
+    evaluation = Evaluation(
+        release=str(release),
+        test=test.where,
+        preset=scoring.preset.name,
+        protocol=scoring.preset.source,
+        labels="hard",
+        repeats=scoring.repeats,
+        records=len(found.y),
+        test_records=len(records),
+        epsilon=finite_or_word(found.certificate.epsilon),
+        adjacency=found.certificate.adjacency,
+        method=found.certificate.method,
+        majority_rate=majority_rate(records.y, classes),
+        accuracy=accuracies(outcomes),
+        rows=_rows(outcomes, control, ceiling),
+        control=control,
+        ceiling=ceiling,
+        provenance=Provenance.of(test=test, real=baselines.real),
+    )
+    return dataclasses.replace(evaluation, classifiers_mean=ClassifiersMean.of(evaluation.means))
 
 
-def _scores(rows: dict[str, list[Row]], trainings: dict[str, Training], yardsticks: Yardsticks) -> dict[str, Any]:
-    accuracy = accuracies(rows["set"])
-    listed = {row.model: row.to_dict() for row in rows["set"]}
-    values: dict[str, Any] = {"accuracy": accuracy, "rows": list(listed.values())}
-    means = classifiers_mean({model: score["mean"] for model, score in accuracy.items()})
-    if means is not None:
-        values["classifiers_mean"] = means
-    if "control" in rows:
-        control = accuracies(rows["control"])
-        values["control"] = {"records": "uniform noise with the same labels", "accuracy": control}
-        for model, score in control.items():
-            listed[model]["control"] = score["mean"]
-    if yardsticks.real is not None:
-        ceiling = _ceiling(rows["ceiling"], trainings["ceiling"], accuracy, yardsticks.real)
-        for model, share in ceiling["calibrated"].items():
-            listed[model] |= {"ceiling": ceiling["accuracy"][model]["mean"], "calibrated": share}
-        values["ceiling"] = ceiling
-    return values
+@dataclass(frozen=True)
+class _RealBaseline:
+    """The real records to train on, and how; loaded before any model is trained."""
 
+    source: DataSource
+    training: TrainingSet
+    scoring: Scoring
 
-def _ceiling(rows: list[Row], training: Training, accuracy: dict[str, Any], real: DataSource) -> dict[str, Any]:
-    reached = accuracies(rows)
-    shares = calibrated(accuracy, reached)
-    return {
-        "data": real.where,
-        "preset": training.preset.name,
-        "repeats": training.repeats,
-        "records": {row.model: row.records for row in rows},
-        "of_records": training.x.shape[0],
-        "accuracy": reached,
-        "calibrated": shares,
-        "calibrated_classifiers_mean": classifiers_mean(shares),
-        "note": "trained on the private records themselves: the owner's figures, which nobody has paid for",
-    }
-
-
-def require_same_form(found: Release, records: DataSource) -> None:
-    if not same_form(found.schema, records.schema):
-        raise BadInput(
-            f"The test records have shape {records.schema.shape} and {len(records.schema.classes)} classes, the set has shape "
-            f"{found.schema.shape} and {len(found.schema.classes)} classes; they must be the same."
+    def score(self, accuracy: dict[str, Accuracy], test: Labelled, reporter: Reporter) -> Ceiling:
+        outcomes = score_models(self.training, [test], self.scoring, reporter, TITLE)
+        reached = accuracies(outcomes)
+        return Ceiling(
+            data=self.source.where,
+            preset=self.scoring.preset.name,
+            repeats=self.scoring.repeats,
+            records={each.model: each.records for each in outcomes},
+            of_records=self.training.x.shape[0],
+            accuracy=reached,
+            calibrated=calibrated(accuracy, reached),
+            note="trained on the private records themselves: the owner's figures, which nobody has paid for",
         )
+
+
+def _real(found: Release, protocol: EvaluationProtocol, baselines: Baselines) -> _RealBaseline | None:
+    if baselines.real is None:
+        return None
+    require_compatible(found.schema, baselines.real.schema)
+    training = real_training(baselines.real, baselines.subsample)
+    scoring = protocol.resolve_for_size(found.schema, training.x.shape[0])
+    return _RealBaseline(baselines.real, training, scoring)
+
+
+def _rows(outcomes: list[Outcome], control: Control | None, ceiling: Ceiling | None) -> tuple[Row, ...]:
+    """Every row with the baselines of its model beside it."""
+    rows = []
+    for row in (outcome.row for outcome in outcomes):
+        if control is not None and row.model in control.accuracy:
+            row = dataclasses.replace(row, control=control.accuracy[row.model].mean)
+        if ceiling is not None and row.model in ceiling.calibrated:
+            share, best = ceiling.calibrated[row.model], ceiling.accuracy[row.model].mean
+            row = dataclasses.replace(row, ceiling=best, calibrated=share)
+        rows.append(row)
+    return tuple(rows)

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from limbeck.data import DataSource
-from limbeck.evaluate.models import choose
-from limbeck.evaluate.presets import Preset
-from limbeck.evaluate.scoreboard import Training, accuracies, score_rows
+from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.labelled import Labelled, load_labelled
+from limbeck.evaluate.protocol import Scoring
+from limbeck.evaluate.scoring import TrainingSet, accuracies, score_models
 from limbeck.progress import Reporter
 from limbeck.vault.encoding import encode
 
 
-def real_subset(train: DataSource, per_class: int, seed: int) -> tuple[Tensor, Tensor]:
+def real_subset(train: DataSource, per_class: int, seed: int) -> Labelled:
     """`per_class` real records of each class, drawn at random, or all of a smaller class. Not private: a reference only."""
     records = train.load()
     order = np.random.default_rng(seed).permutation(len(records.y))
     chosen = np.concatenate(
-        [order[records.y[order] == place][:per_class] for place in range(len(train.schema.classes))]
+        [order[records.y[order] == label][:per_class] for label in range(len(train.schema.classes))]
     )
-    return encode(records.x[chosen], train.schema), torch.from_numpy(records.y[chosen])
+    return Labelled(encode(records.x[chosen], train.schema), torch.from_numpy(records.y[chosen]))
 
 
-def score_set(
-    x: Tensor,
-    y: Tensor,
-    test: DataSource,
-    models: tuple[str, ...],
-    preset: Preset,
-    networks: int,
-    reporter: Reporter,
-    seed: int = 0,
-    device: str = "cpu",
-) -> dict[str, dict[str, Any]]:
-    """Mean, std and runs of `networks` fits of each model that can be trained here."""
-    records = test.load()
-    choices = choose(models, test.schema.shape)
-    training = Training(title="score", x=x, y=y, preset=preset.fitted(test.schema), repeats=networks)
-    scored = (encode(records.x, test.schema), torch.from_numpy(records.y))
-    return accuracies(score_rows(training, choices, scored, len(test.schema.classes), seed, device, reporter))
+def score_set(x: Tensor, y: Tensor, test: DataSource, scoring: Scoring, reporter: Reporter) -> dict[str, Accuracy]:
+    """The accuracy of each model that can be trained here."""
+    training = TrainingSet(x=x, y=y, classes=len(test.schema.classes))
+    return accuracies(score_models(training, [load_labelled(test, test.schema)], scoring, reporter))

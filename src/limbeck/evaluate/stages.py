@@ -12,12 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from limbeck.data import DataSource
-from limbeck.evaluate.downstream import accuracy, train
-from limbeck.evaluate.presets import Preset
+from limbeck.errors import BadInput
+from limbeck.evaluate.downstream import accuracy
+from limbeck.evaluate.labelled import Labelled
+from limbeck.evaluate.protocol import EvaluationProtocol
+from limbeck.evaluate.scoring import TrainingSet, score_models
 from limbeck.nets import Network
+from limbeck.progress import Silent
 from limbeck.release.model import read_model
 from limbeck.release.reader import read_release
 from limbeck.vault.encoding import encode
@@ -25,47 +29,41 @@ from limbeck.vault.encoding import encode
 
 @dataclass(frozen=True, eq=False)
 class StageTests:
-    """The test records of every stage. Stage s has the classes `places[s]`, and stages follow the order of the classes."""
+    """The test records of every stage. Stage s has the classes `classes[s]`, and stages follow the order of the classes."""
 
-    places: tuple[tuple[int, ...], ...]
-    records: tuple[tuple[Tensor, Tensor], ...]
+    classes: tuple[tuple[int, ...], ...]
+    records: tuple[Labelled, ...]
 
     def seen(self, stage: int) -> int:
         """How many classes were seen up to and with this stage."""
-        return sum(len(places) for places in self.places[: stage + 1])
-
-    def scores(self, network: Network, stage: int) -> list[float]:
-        """Accuracy on the test records of each stage so far."""
-        return [accuracy(network, x, y) for x, y in self.records[: stage + 1]]
+        return sum(len(classes) for classes in self.classes[: stage + 1])
 
 
-def stage_tests(test: DataSource, places: tuple[tuple[int, ...], ...]) -> StageTests:
+def stage_tests(test: DataSource, classes: tuple[tuple[int, ...], ...]) -> StageTests:
     records = test.load()
-    chosen = [np.isin(records.y, stage) for stage in places]
-    parts = [(encode(records.x[mine], test.schema), torch.from_numpy(records.y[mine])) for mine in chosen]
-    return StageTests(places, tuple(parts))
+    chosen = [np.isin(records.y, stage) for stage in classes]
+    parts = [Labelled(encode(records.x[mine], test.schema), torch.from_numpy(records.y[mine])) for mine in chosen]
+    return StageTests(classes, tuple(parts))
 
 
-def score_sets(
-    releases: Sequence[Path], tests: StageTests, model: str, preset: Preset, repeats: int, seed: int, device: str
-) -> list[list[float]]:
+def score_sets(releases: Sequence[Path], tests: StageTests, protocol: EvaluationProtocol) -> list[list[float]]:
     """Train on the union of the sets so far; for each network its scores on the stages so far."""
     stage = len(releases) - 1
     found = [read_release(release) for release in releases]
     x = torch.from_numpy(np.concatenate([release.x for release in found]))
-    labels = [torch.tensor(places)[torch.from_numpy(r.y)] for places, r in zip(tests.places, found, strict=False)]
-    chosen = preset.for_size(len(x)).fitted(found[0].schema)
-    runs = []
-    for repeat in range(repeats):
-        network = train(model, x, torch.cat(labels), tests.seen(stage), chosen, seed + repeat, device)
-        runs.append(tests.scores(network, stage))
-    return runs
+    labels = [torch.tensor(classes)[torch.from_numpy(r.y)] for classes, r in zip(tests.classes, found, strict=False)]
+    training = TrainingSet(x=x, y=torch.cat(labels), classes=tests.seen(stage))
+    scoring = protocol.resolve_for_size(found[0].schema, len(x))
+    (outcome,) = score_models(training, tests.records[: stage + 1], scoring, Silent())
+    if outcome.score is None:
+        raise BadInput(outcome.skipped or f"{outcome.model} was not trained.")
+    return [list(accuracies) for accuracies in outcome.score.by_test]
 
 
 def score_model(release: Path, tests: StageTests, stage: int, device: str) -> list[list[float]]:
     """The scores of a released model, answering among the classes seen so far only."""
-    network = read_model(release).network
-    return [tests.scores(restricted(network, tests.seen(stage)).to(device), stage)]
+    network = restricted(read_model(release).network, tests.seen(stage)).to(device)
+    return [[accuracy(network, test.x, test.y) for test in tests.records[: stage + 1]]]
 
 
 def restricted(network: Network, classes: int) -> Network:

@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.errors import BadInput, OutputFault, RunConflict
-from limbeck.evaluate.marks import marks
+from limbeck.evaluate.accuracy import std_of
 from limbeck.evaluate.models import NETWORKS, choose
-from limbeck.evaluate.presets import Preset, preset_named
-from limbeck.evaluate.spread import std_of
+from limbeck.evaluate.presets import preset_named
+from limbeck.evaluate.protocol import EvaluationProtocol
+from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.experiments.continual_plan import Continual, hands_on, require_budgets, stage_plan
 from limbeck.files import as_json, write_atomic
@@ -47,7 +48,8 @@ def run_continual(spec: Continual, out: Path, reporter: Reporter) -> dict[str, A
 
     require_outside(out)
     claimed = _is_claimed(out, spec)
-    schema, preset, classes = spec.schema, preset_named(spec.preset), spec.classes
+    preset_named(spec.preset)  # refuses an unknown one before anything is paid
+    schema, classes = spec.schema, spec.classes
     if choose([spec.model], schema.shape)[0].model not in NETWORKS:
         raise BadInput(f"Model '{spec.model}' is no network that is trained here; choose one of {', '.join(NETWORKS)}.")
     test = spec.request.data.source("test")
@@ -56,7 +58,7 @@ def run_continual(spec: Continual, out: Path, reporter: Reporter) -> dict[str, A
     test.prepare()  # a set that cannot be had is found before anything is paid
     if not claimed:
         _claim(out, spec)
-    tests, whose = stage_tests(test, classes), marks(test=test)
+    tests, whose = stage_tests(test, classes), Provenance.of(test=test).to_dict()
     runs: dict[str, list[list[list[float]]]] = {}
     for name in spec.methods:
         folders: list[Path] = []
@@ -65,7 +67,7 @@ def run_continual(spec: Continual, out: Path, reporter: Reporter) -> dict[str, A
             folders.append(out / name / f"stage-{stage + 1}")
             reporter.say(f"{name}, stage {stage + 1} of {spec.stages}: classes {', '.join(spec.class_names(stage))}")
             _release(spec, name, stage, folders, reporter)
-            runs[name].append(_scores(spec, name, folders, tests, preset, whose))
+            runs[name].append(_scores(spec, name, folders, tests, whose))
             reporter.say(f"  accuracy {statistics.fmean(map(statistics.fmean, runs[name][-1])):.2f} %")
     result = {**_result(spec, out, runs), **whose}
     write_atomic(out / "continual.json", as_json(result))
@@ -112,7 +114,7 @@ def _release(spec: Continual, name: str, stage: int, folders: list[Path], report
 
 
 def _scores(
-    spec: Continual, name: str, folders: list[Path], tests: StageTests, preset: Preset, whose: dict[str, Any]
+    spec: Continual, name: str, folders: list[Path], tests: StageTests, whose: dict[str, Any]
 ) -> list[list[float]]:
     """For each network the scores on the stages so far; kept, because training takes minutes."""
     path = folders[-1].with_suffix(".json")
@@ -123,7 +125,10 @@ def _scores(
     if hands_on(name):
         runs = score_model(folders[-1], tests, len(folders) - 1, device)
     else:
-        runs = score_sets(folders, tests, spec.model, preset, spec.repeats, spec.seed, device)
+        protocol = EvaluationProtocol(
+            models=(spec.model,), preset=spec.preset, repeats=spec.repeats, seed=spec.seed, device=device
+        )
+        runs = score_sets(folders, tests, protocol)
     runs = [[round(score, 4) for score in run] for run in runs]
     write_atomic(path, as_json({"runs": runs, **whose}))
     return runs

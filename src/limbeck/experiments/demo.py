@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.errors import RunConflict
+from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.release import evaluate_release
 from limbeck.files import as_json, write_atomic
 from limbeck.privacy.queries import finite_or_word
@@ -41,7 +42,9 @@ def run_demo(out: Path, reporter: Reporter) -> dict[str, Any]:
     outcome = condense(request, plan, source, out / "release", reporter)
     reporter.say("training networks on the synthetic set alone, scoring them on real digits")
     test = data.source("test")
-    scores = evaluate_release(outcome.release, test, ["convnet", "mlp"], None, 3, 0, "cpu", reporter)
+    scores = evaluate_release(
+        outcome.release, test, EvaluationProtocol(models=("convnet", "mlp"), repeats=3), reporter
+    ).to_dict()
     write_atomic(out / "evaluation.json", as_json(scores))
     shown = gather(Sources(run=outcome.release, evaluations=[out / "evaluation.json"]))
     write_atomic(out / "report.html", render(shown).encode())

@@ -20,14 +20,13 @@ from typing import Any
 
 from limbeck.data import DataSource
 from limbeck.errors import BadInput, DataUnreadable, OutputFault, RunConflict
-from limbeck.evaluate.downstream import require_repeats
-from limbeck.evaluate.marks import marks
-from limbeck.evaluate.model import evaluate_model
-from limbeck.evaluate.models import choose
-from limbeck.evaluate.presets import preset_named
-from limbeck.evaluate.real import default_models, same_form
+from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.compatible import compatible
+from limbeck.evaluate.evaluation import Evaluation
+from limbeck.evaluate.protocol import EvaluationProtocol
+from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.release import evaluate_release
-from limbeck.evaluate.spread import spread
+from limbeck.evaluate.released_model import evaluate_model
 from limbeck.experiments.sweep_plan import Cost, Job, Sweep, plan_jobs, require_budget
 from limbeck.files import as_json, write_atomic
 from limbeck.methods import METHODS
@@ -113,9 +112,9 @@ def _check_scoring(sweep: Sweep, source: DataSource, test: DataSource) -> None:
     """Whatever would make a score impossible is said before a set is paid for."""
     if test.where == source.where:
         raise BadInput(f"{test.where} would be trained on and tested on; give other test records by --test.")
-    if not same_form(source.schema, test.schema):
+    if not compatible(source.schema, test.schema):
         raise BadInput(f"The test records {test.where} have another shape or other classes than {source.where}.")
-    require_repeats(1 if sweep.networks is None else sweep.networks)
+    protocol = _protocol(sweep)
     if METHODS[sweep.method].makes == "model":
         if sweep.models or sweep.preset or sweep.networks:
             raise BadInput(
@@ -123,8 +122,12 @@ def _check_scoring(sweep: Sweep, source: DataSource, test: DataSource) -> None:
                 "--networks out."
             )
         return
-    preset = preset_named(sweep.preset or "cpu")
-    choose(sweep.models or default_models(preset, test.schema), test.schema.shape)
+    protocol.resolve(test.schema)
+
+
+def _protocol(sweep: Sweep, seed: int = 0, device: str = "cpu") -> EvaluationProtocol:
+    models = None if sweep.models is None else tuple(sweep.models)
+    return EvaluationProtocol(models=models, preset=sweep.preset, repeats=sweep.networks, seed=seed, device=device)
 
 
 @contextlib.contextmanager
@@ -170,10 +173,9 @@ def _score(job: Job, sweep: Sweep, test: DataSource, device: str, reporter: Repo
     if is_model(job.release):
         scores = evaluate_model(job.release, test, device)
     else:
-        models = None if sweep.models is None else list(sweep.models)
         seed = 1000 * (job.repeat - 1)  # so that no two sets are scored by the same networks
-        scores = evaluate_release(job.release, test, models, sweep.preset, sweep.networks, seed, device, reporter)
-    _write(job.evaluation, {**scores, "release": job.release.name})
+        scores = evaluate_release(job.release, test, _protocol(sweep, seed, device), reporter)
+    _write(job.evaluation, replace(scores, release=job.release.name).to_dict())
 
 
 def _result(spec: dict[str, Any], jobs: Sequence[Job], test: DataSource) -> dict[str, Any]:
@@ -181,9 +183,15 @@ def _result(spec: dict[str, Any], jobs: Sequence[Job], test: DataSource) -> dict
     points = []
     for _, some in itertools.groupby(jobs, key=lambda job: job.values):
         sets = list(some)
-        done = [json.loads(job.evaluation.read_text(encoding="utf-8")) for job in sets if job.evaluation.exists()]
+        done = [_evaluation(job.evaluation) for job in sets if job.evaluation.exists()]
         points.append({**_priced(sets[0]), "sets": len(done), "accuracy": _summary(done)})
-    return {"format": FORMAT, "specification": spec, "points": points, "test": test.where, **marks(test=test)}
+    return {
+        "format": FORMAT,
+        "specification": spec,
+        "points": points,
+        "test": test.where,
+        **Provenance.of(test=test).to_dict(),
+    }
 
 
 def _priced(job: Job) -> dict[str, Any]:
@@ -195,14 +203,17 @@ def _priced(job: Job) -> dict[str, Any]:
     }
 
 
-def _summary(done: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _evaluation(path: Path) -> Evaluation:
+    return Evaluation.from_dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _summary(done: Sequence[Evaluation]) -> dict[str, Any]:
     """Over all fits of all sets of a point: mean, standard deviation and every single accuracy."""
-    models = list(dict.fromkeys(model for scores in done for model in scores["accuracy"]))
-    found = {}
-    for model in models:
-        runs = [run for scores in done if model in scores["accuracy"] for run in scores["accuracy"][model]["runs"]]
-        found[model] = spread(runs)
-    return found
+    found: dict[str, list[float]] = {}
+    for evaluation in done:
+        for model, accuracy in (evaluation.accuracy or {}).items():
+            found.setdefault(model, []).extend(accuracy.runs)
+    return {model: Accuracy.of(runs).to_dict() for model, runs in found.items()}
 
 
 def _draw(result: Mapping[str, Any], sweep: Sweep, path: Path) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from limbeck.report.scores import finite
+from limbeck.evaluate.fidelity_result import Closeness, Fidelity
+from limbeck.evaluate.neighbours import Memorisation
 from limbeck.report.wording import number
 
-# (name, where it stands below "set" and "real_train", what is good)
-SCORES = (
-    ("Inception score", ("inception_score", "mean"), "higher is better"),
-    ("Fréchet classifier distance", ("frechet_classifier_distance",), "lower is better"),
-    ("Precision", ("precision_recall", "precision"), "share of the set that looks real"),
-    ("Recall", ("precision_recall", "recall"), "share of the real records that the set covers"),
+# (name, the score of one side, what is good)
+SCORES: tuple[tuple[str, Callable[[Closeness], float | None], str], ...] = (
+    ("Inception score", lambda side: side.mean_inception_score, "higher is better"),
+    ("Fréchet classifier distance", lambda side: side.frechet_classifier_distance, "lower is better"),
+    ("Precision", lambda side: side.precision, "share of the set that looks real"),
+    ("Recall", lambda side: side.recall, "share of the real records that the set covers"),
 )
 
 
@@ -27,57 +27,51 @@ class ClosenessView:
     suspicious: bool
 
 
-def closeness_view(values: Mapping[str, Any]) -> ClosenessView:
+def closeness_view(fidelity: Fidelity) -> ClosenessView:
     """Shows what is there; an entry that is missing has no row."""
     rows = [
-        (name, number(_at(values, "set", *path), 4), number(_at(values, "real_train", *path), 4), good)
-        for name, path, good in SCORES
-        if finite(_at(values, "set", *path)) is not None
+        (name, number(score(fidelity.set), 4), number(score(fidelity.real_train), 4), good)
+        for name, score, good in SCORES
+        if score(fidelity.set) is not None
     ]
-    if finite(_at(values, "fid", "set")) is not None:
-        rows.append(
-            (
-                "FID",
-                number(_at(values, "fid", "set"), 4),
-                number(_at(values, "fid", "real_train"), 4),
-                "lower is better",
-            )
-        )
-    found = _at(values, "nearest")
+    fid = fidelity.fid
+    if fid is not None and fid.set is not None:
+        rows.append(("FID", number(fid.set, 4), number(fid.real_train, 4), "lower is better"))
+    nearest = fidelity.nearest
     return ClosenessView(
         rows=tuple(rows),
-        facts=tuple(_memorised(found)) if isinstance(found, Mapping) else (),
-        suspicious=bool(_at(values, "nearest", "suspicious")),
+        facts=() if nearest is None else tuple(_memorised(nearest)),
+        suspicious=nearest is not None and nearest.suspicious,
     )
 
 
-def _memorised(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _memorised(found: Memorisation) -> list[tuple[str, str]]:
     facts = []
-    if finite(found.get("from_train")) is not None:
+    if found.from_train is not None:
         facts.append(
             (
                 "Nearest real records",
-                f"{number(found.get('from_train'))} of {number(found.get('neighbours'))} are training records; blind chance "
-                f"gives {number(found.get('expected'), 4)} (p = {number(found.get('p_value'), 3)})",
+                f"{number(found.from_train)} of {number(found.neighbours)} are training records; blind chance "
+                f"gives {number(found.expected, 4)} (p = {number(found.p_value, 3)})",
             )
         )
-    if finite(found.get("copies")) is not None:
+    if found.copies is not None:
         facts.append(
             (
                 "Suspected copies",
-                f"{number(found.get('copies'))} of training records, {number(found.get('heldout_copies'))} of held-out ones",
+                f"{number(found.copies)} of training records, {number(found.heldout_copies)} of held-out ones",
             )
         )
-    distances = [_at(found, name, "median") for name in ("train_distance", "heldout_distance")]
-    if None not in map(finite, distances):
-        train, heldout = (number(distance, 4) for distance in distances)
+    train, heldout = _median(found.train_distance), _median(found.heldout_distance)
+    if train is not None and heldout is not None:
         facts.append(
-            ("Median distance", f"{train} to the nearest training record, {heldout} to the nearest held-out one")
+            (
+                "Median distance",
+                f"{number(train, 4)} to the nearest training record, {number(heldout, 4)} to the nearest held-out one",
+            )
         )
     return facts
 
 
-def _at(values: Any, *path: str) -> Any:
-    for name in path:
-        values = values.get(name) if isinstance(values, Mapping) else None
-    return values
+def _median(distance: Mapping[str, float] | None) -> float | None:
+    return None if distance is None else distance.get("median")

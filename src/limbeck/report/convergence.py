@@ -10,13 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
 from limbeck.errors import BadInput
-from limbeck.report.charts import Point, curve
-from limbeck.report.scores import finite, read_json
+from limbeck.evaluate.privacy_curve import PrivacyCurve
+from limbeck.evaluate.reading import finite, read_json
+from limbeck.report.charts import Point
+from limbeck.report.charts import curve as line_chart
 from limbeck.report.wording import number
 
 FILE = "curve.json"
@@ -33,30 +34,29 @@ class CurveView:
     rows: tuple[tuple[str, ...], ...]
 
 
-def curve_view(values: Mapping[str, Any], what: str = FILE) -> CurveView:
-    """Points without an accuracy are left out; fewer than two are no curve."""
-    found = [point for point in _points(values) if finite(point.get("accuracy")) is not None]
-    by_epsilon = bool(found) and all(finite(point.get("epsilon")) is not None for point in found)
-    key = "epsilon" if by_epsilon else "step"
+def curve_view(curve: PrivacyCurve, what: str = FILE) -> CurveView:
+    """Fewer than two points that can be drawn are no curve."""
     points = [
-        Point(x=float(point[key]), y=float(point["accuracy"]), spread=finite(point.get("std")) or 0.0)
-        for point in found
-        if finite(point.get(key)) is not None
+        Point(x=float(x), y=float(y), spread=point.accuracy.std or 0.0)
+        for point in curve.points
+        if (y := point.accuracy.mean) is not None
+        and (x := finite(point.epsilon if curve.by_epsilon else point.step)) is not None
     ]
     if len(points) < 2:
         raise BadInput(
             f"{what} holds fewer than two points with an accuracy and an epsilon or a step, so it is no curve."
         )
-    x_title = str(values.get("x") or ("epsilon spent" if by_epsilon else "step"))
+    x_title = curve.x or ("epsilon spent" if curve.by_epsilon else "step")
     best = max(points, key=lambda point: point.y)
     return CurveView(
-        title=str(values.get("title") or "Accuracy against what was spent"),
-        drawing=curve(
+        title=curve.title or "Accuracy against what was spent",
+        drawing=line_chart(
             points, x_title, "accuracy, %", f"A curve of {len(points)} points; its highest is {best.y:.2f} %."
         ),
         columns=("Step", "Epsilon", "Accuracy, %", "Std"),
         rows=tuple(
-            tuple(number(point.get(name)) for name in ("step", "epsilon", "accuracy", "std")) for point in found
+            (number(point.step), number(point.epsilon), number(point.accuracy.mean), number(point.accuracy.std))
+            for point in curve.points
         ),
     )
 
@@ -65,7 +65,7 @@ def read_training_curves(path: Path) -> dict[str, list[float]]:
     """Numbers by step that a method wrote beside its set, by name."""
     values = read_json(path, "course of a run")
     if not all(
-        isinstance(curve, list) and all(finite(each) is not None for each in curve) for curve in values.values()
+        isinstance(steps, list) and all(finite(each) is not None for each in steps) for steps in values.values()
     ):
         raise BadInput(f"{path} holds something else than numbers by step.")
     return values
@@ -81,9 +81,4 @@ def _training_curve(name: str, values: Sequence[float]) -> Markup:
     parts = [values[start : start + stretch] for start in range(0, len(values), stretch)]
     points = [Point(x=index * stretch + len(part), y=sum(part) / len(part)) for index, part in enumerate(parts)]
     words = f"{name}: {points[0].y:.3g} at the start, {points[-1].y:.3g} at the end."
-    return curve(points, "answers", "root mean square", words, highest=math.inf)
-
-
-def _points(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    points = values.get("points")
-    return [point for point in points if isinstance(point, Mapping)] if isinstance(points, list) else []
+    return line_chart(points, "answers", "root mean square", words, highest=math.inf)

@@ -7,11 +7,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from limbeck.data import DataSource
-from limbeck.data.benchmark import benchmark_in
 from limbeck.errors import BadInput, LedgerFault, NotReleasable, OutputFault, RunConflict
+from limbeck.evaluate.evaluation import Evaluation
+from limbeck.evaluate.fidelity_result import Fidelity
+from limbeck.evaluate.privacy_curve import PrivacyCurve, read_snapshots
+from limbeck.evaluate.reading import read_json
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import is_unfinished, require_outside, resume_command
 from limbeck.release.editions import OWNER, RELEASE, checked_edition, page_edition
@@ -22,7 +24,7 @@ from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
 from limbeck.report.page import Report
 from limbeck.report.pictures import png_bytes, table_grid
-from limbeck.report.scores import public_part, read_json, require_fit, require_public, shared_entries
+from limbeck.report.scores import require_fit, require_public, shared_entries
 from limbeck.report.strips import Strip, class_strips, columns, shown_classes, snapshot_strips, strip
 from limbeck.vault.ledger import Account, Ledger, default_path
 
@@ -95,30 +97,31 @@ def _require_finished(run: Path) -> None:
         raise RunConflict(f"{run} holds a run that is not finished; there is nothing to report.", resume_command(run))
 
 
-def _evaluation(path: Path, certificate: Certificate, edition: str) -> dict[str, Any]:
-    evaluation = read_json(path, "evaluation")
+def _evaluation(path: Path, certificate: Certificate, edition: str) -> Evaluation:
+    evaluation = Evaluation.from_dict(read_json(path, "evaluation"))
     require_fit(evaluation, certificate, path)
     if edition == OWNER:
         return evaluation
     require_public(evaluation, str(path))
-    return public_part(evaluation)
+    return evaluation.public()
 
 
-def _curve(sources: Sources, certificate: Certificate) -> dict[str, Any] | None:
+def _curve(sources: Sources, certificate: Certificate) -> PrivacyCurve | None:
     inside = sources.run / convergence.FILE
     path = sources.curve or (inside if convergence.FILE in certificate.files else None)
     if path is None:
         return None
-    values = read_json(path, "curve")
-    convergence.curve_view(values, str(path))  # says what is wrong with it
+    curve = PrivacyCurve.from_dict(read_json(path, "curve"))
+    convergence.curve_view(curve, str(path))  # says what is wrong with it
     if sources.edition == RELEASE and path != inside:
-        _require_public_curve(values, path)
-    return values
+        _require_public_curve(curve, path)
+    return curve
 
 
-def _require_public_curve(values: dict[str, Any], path: Path) -> None:
-    proved = values.get("edition") is None and benchmark_in(values, "test") is not None
-    if values.get("edition") != RELEASE and not proved:
+def _require_public_curve(curve: PrivacyCurve, path: Path) -> None:
+    edition = curve.provenance.edition
+    proved = edition is None and curve.provenance.benchmark("test") is not None
+    if edition != RELEASE and not proved:
         raise NotReleasable(
             f"{path} neither proves that its accuracies come from a public benchmark, as 'limbeck curve' does for a named set, "
             'nor says by "edition": "release" that they come from public records, so it belongs into the owner\'s edition '
@@ -126,14 +129,15 @@ def _require_public_curve(values: dict[str, Any], path: Path) -> None:
         )
 
 
-def _fidelity(path: Path | None, certificate: Certificate) -> dict[str, Any] | None:
+def _fidelity(path: Path | None, certificate: Certificate) -> Fidelity | None:
     if path is None:
         return None
-    values = read_json(path, "fidelity result")
-    for name, stated in shared_entries(certificate).items():
-        if name in values and values[name] != stated:
-            raise BadInput(f"{path} was measured on another release: it says {name}={values[name]}.")
-    return values
+    fidelity = Fidelity.from_dict(read_json(path, "fidelity result"))
+    stated = shared_entries(certificate)
+    for name, value in {"method": fidelity.method, "epsilon": fidelity.epsilon, "records": fidelity.records}.items():
+        if value is not None and value != stated[name]:
+            raise BadInput(f"{path} was measured on another release: it says {name}={value}.")
+    return fidelity
 
 
 def _budget(sources: Sources, certificate: Certificate) -> BudgetView | None:
@@ -175,8 +179,6 @@ def _with_pictures(report: Report, release: Release, sources: Sources) -> Report
         return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release))
     strips = class_strips(release.x, release.y, release.schema)
     if (sources.run / SNAPSHOTS).exists():
-        from limbeck.evaluate.privacy_curve import read_snapshots
-
         shown = snapshot_strips(*read_snapshots(sources.run, release), release.y, release.schema)
         report = dataclasses.replace(report, snapshots=shown)
     real, nearest = _real_pictures(sources.real, release)
@@ -187,10 +189,10 @@ def _real_pictures(source: DataSource | None, release: Release) -> tuple[list[St
     """For each class real pictures, and the nearest real picture of each synthetic one that is shown."""
     if source is None:
         return [], []
-    from limbeck.evaluate.beside import beside
+    from limbeck.evaluate.real_examples import class_examples
 
     schema = release.schema
-    found = beside(release, source, shown_classes(schema), columns(schema))
+    found = class_examples(release, source, shown_classes(schema), columns(schema))
     return (
         [strip(each.real, schema) if len(each.real) else None for each in found],
         [strip(each.nearest, schema) if len(each.nearest) else None for each in found],
@@ -200,6 +202,6 @@ def _real_pictures(source: DataSource | None, release: Release) -> tuple[list[St
 def _real_rows(source: DataSource | None, release: Release) -> bytes | None:
     if source is None:
         return None
-    from limbeck.evaluate.beside import real_rows
+    from limbeck.evaluate.real_examples import real_rows
 
     return png_bytes(table_grid(*real_rows(release, source), release.schema))

@@ -11,15 +11,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from limbeck.errors import NotReleasable, WallBreach
+from limbeck.evaluate.evaluation import Evaluation
+from limbeck.evaluate.fidelity_result import Fidelity
+from limbeck.evaluate.privacy_curve import PrivacyCurve
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
-from limbeck.release.editions import EDITIONS, OWNER, RELEASE, is_owners
+from limbeck.release.editions import EDITIONS, OWNER, RELEASE
 from limbeck.report import views
 from limbeck.report.budget import BudgetView
 from limbeck.report.closeness import closeness_view
@@ -47,13 +49,13 @@ class Report:
     strips: Sequence[Strip | None] = ()
     snapshots: Sequence[tuple[int, Strip]] = ()
     training_curves: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    evaluations: Sequence[Mapping[str, Any]] = ()
-    curve: Mapping[str, Any] | None = None
+    evaluations: Sequence[Evaluation] = ()
+    curve: PrivacyCurve | None = None
     budget: BudgetView | None = None
     real: Sequence[Strip | None] = ()
     nearest: Sequence[Strip | None] = ()
     real_grid: bytes | None = None
-    fidelity: Mapping[str, Any] | None = None
+    fidelity: Fidelity | None = None
     generator: bool = False
 
     def __post_init__(self) -> None:
@@ -61,17 +63,19 @@ class Report:
             raise WallBreach(f"There is no edition '{self.edition}' of a report.")
         if self.edition == OWNER:
             return
-        if self.real or self.nearest or self.real_grid or self.fidelity:
+        if self.real or self.nearest or self.real_grid or self.fidelity is not None:
             raise NotReleasable("Real records and figures measured on them belong to the owner's edition of a report.")
-        if any(is_owners(values) for values in (*self.evaluations, self.curve)):
+        sources = [each.provenance for each in self.evaluations]
+        sources += [] if self.curve is None else [self.curve.provenance]
+        if any(source.is_owners for source in sources):
             raise NotReleasable("A result that is marked as the owner's cannot be in the release edition of a report.")
 
 
 def report_page(
-    certificate: Certificate, schema: Schema, grid_png: bytes | None, evaluation: Mapping[str, Any] | None = None
+    certificate: Certificate, schema: Schema, grid_png: bytes | None, evaluation: Evaluation | None = None
 ) -> str:
     """The release edition with a grid of pictures and at most one evaluation. A model has no grid."""
-    evaluations = [evaluation] if evaluation else []
+    evaluations = [] if evaluation is None else [evaluation]
     return render(Report(certificate=certificate, schema=schema, grid=grid_png, evaluations=evaluations))
 
 
@@ -97,7 +101,7 @@ def render(report: Report) -> str:
         "schema_classes": len(schema.classes),
         "brief_names": views.brief_names(schema),
         "classes_left": max(len(schema.classes) - MOST_CLASSES, 0) if report.strips else 0,
-        "tables": [views.scores(score_table(each)) for each in report.evaluations if each.get("accuracy")],
+        "tables": [views.scores(score_table(each)) for each in report.evaluations if each.accuracy],
         "curve": curve_view(report.curve) if report.curve else None,
         "closeness": closeness_view(report.fidelity) if report.fidelity else None,
         "budget": report.budget,

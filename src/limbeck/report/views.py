@@ -10,12 +10,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from limbeck.evaluate.reading import finite
 from limbeck.privacy.queries import finite_or_word
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.report import loading, wording
 from limbeck.report.charts import Segment, bar, score_bar
-from limbeck.report.scores import ScoreRow, ScoreTable, finite
+from limbeck.report.scores import ScoreRow, ScoreTable
 from limbeck.report.strips import Strip
 
 BRIEF_NAME = 3  # class names up to this length stand beside their pictures on a phone, too

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.errors import LimbeckError
+from limbeck.evaluate.reading import finite
 from limbeck.privacy.queries import finite_or_word
 from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import RUN_STATE as STATE
 from limbeck.release.destination import resume_command
 from limbeck.release.statement import Statement
-from limbeck.report.scores import finite
 from limbeck.runs.folder import PROGRESS
 from limbeck.serve.inside import NotInside, Stamp, read_inside, stamp
 

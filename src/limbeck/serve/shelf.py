@@ -7,14 +7,14 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
 from limbeck.errors import LimbeckError
+from limbeck.evaluate.evaluation import Evaluation
 from limbeck.report.gather import Sources, gather
 from limbeck.report.page import Report, render
-from limbeck.report.scores import ScoreTable, public_part, require_fit, require_public, score_table
+from limbeck.report.scores import ScoreTable, require_fit, require_public, score_table
 from limbeck.serve.inside import NotInside, Stamp, plain_stamps, read_inside, stamp
 from limbeck.serve.runs import Catalog, RunInfo
 
@@ -28,7 +28,7 @@ class Shelf:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._reports: OrderedDict[str, tuple[Any, Report]] = OrderedDict()
-        self._files: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+        self._files: dict[str, tuple[Stamp, Evaluation]] = {}
         self._busy = threading.Lock()  # checking computes epsilon again, which may take seconds: one at a time
 
     def page(self, info: RunInfo) -> str:
@@ -42,7 +42,7 @@ class Shelf:
         folder = self._catalog.root / info.name
         scores = self.evaluations(info)
         with self._busy:
-            mark = (plain_stamps(folder), json.dumps(scores, sort_keys=True, default=str))
+            mark = (plain_stamps(folder), scores)
             known = self._reports.get(info.name)
             if known is None or known[0] != mark:
                 report = gather(Sources(run=folder))
@@ -53,12 +53,12 @@ class Shelf:
                 self._reports.popitem(last=False)
         return known[1]
 
-    def evaluations(self, info: RunInfo) -> list[dict[str, Any]]:
+    def evaluations(self, info: RunInfo) -> list[Evaluation]:
         """Scores that lie beside the releases as JSON, are of this release, and may be shown to everybody."""
         return [self._files[name][1] for name in self._look() if self._is_of(self._files[name][1], info)]
 
     def tables(self, info: RunInfo) -> list[ScoreTable]:
-        return [score_table(public_part(evaluation)) for evaluation in self.evaluations(info)]
+        return [score_table(evaluation.public()) for evaluation in self.evaluations(info)]
 
     def scores(self, infos: list[RunInfo]) -> dict[str, list[ScoreTable]]:
         """All runs that have scores, with one look at the folder."""
@@ -66,13 +66,13 @@ class Shelf:
         found: dict[str, list[ScoreTable]] = {}
         for file in self._look():
             evaluation = self._files[file][1]
-            info = by_name.get(PurePath(str(evaluation.get("release", ""))).name)
+            info = by_name.get(PurePath(evaluation.release or "").name)
             if info is not None and self._is_of(evaluation, info):
-                found.setdefault(info.name, []).append(score_table(public_part(evaluation)))
+                found.setdefault(info.name, []).append(score_table(evaluation.public()))
         return found
 
-    def _is_of(self, evaluation: Mapping[str, Any], info: RunInfo) -> bool:
-        if info.certificate is None or PurePath(str(evaluation.get("release", ""))).name != info.name:
+    def _is_of(self, evaluation: Evaluation, info: RunInfo) -> bool:
+        if info.certificate is None or PurePath(evaluation.release or "").name != info.name:
             return False
         try:
             require_fit(evaluation, info.certificate, Path("scores"))
@@ -94,13 +94,13 @@ class Shelf:
                 self._files[name] = (mark or (0, 0, 0), self._read(name))
         return [name for name in names if name in self._files]
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str) -> Evaluation:
         try:
             values = json.loads(read_inside(self._catalog.root, name, most=LARGEST_SCORES))
         except (NotInside, ValueError, RecursionError):
-            return {}
-        return values if isinstance(values, dict) else {}
+            values = None
+        return Evaluation.from_dict(values if isinstance(values, dict) else {})
 
 
-def _with_scores(report: Report, scores: list[dict[str, Any]]) -> Report:
-    return dataclasses.replace(report, evaluations=[public_part(evaluation) for evaluation in scores])
+def _with_scores(report: Report, scores: list[Evaluation]) -> Report:
+    return dataclasses.replace(report, evaluations=[evaluation.public() for evaluation in scores])

@@ -1,7 +1,7 @@
-"""The judge: a classifier of the real training records, whose opinion and features the fidelity scores are made of.
+"""The reference classifier, trained on the real records: the fidelity scores use its features and its probabilities.
 
 It has seen private records and nobody has paid for it, so it belongs to the owner: it is kept in a folder that only the owner can
-read, and nothing computed with it goes into a release.
+read, and nothing computed with it goes into a release. On the command line and in files it is called the judge.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from limbeck.vault.encoding import encode
 FORMAT = 1
 ROWS_AT_ONCE = 500
 FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 5, 500, 2000
-# Without weight decay the judge is as sure of itself as the records allow, which is what the Inception Score asks.
+# Without weight decay the classifier is as sure of itself as the records allow, which is what the Inception Score asks.
+# Its name is part of the fingerprint that a kept classifier is found by.
 TRAINING = Preset(name="judge", width=32, epochs=FEWEST_EPOCHS, batch=128, lr=0.05, weight_decay=0.0, augment=())
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class ReferenceClassifier:
     """A trained classifier of the real records."""
 
     network: Network
@@ -45,7 +46,7 @@ class Judge:
     epochs: int
     kept: bool  # whether it came from the cache
 
-    def look(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features (records, d) and class probabilities (records, classes) of encoded records."""
         features, probabilities = [], []
         with torch.no_grad():
@@ -56,10 +57,10 @@ class Judge:
         return torch.cat(features), torch.cat(probabilities)
 
 
-def judge_of(
+def reference_classifier(
     records: Records, schema: Schema, reporter: Reporter, epochs: int | None = None, device: str = "cpu", seed: int = 0
-) -> Judge:
-    """The judge of these training records: from the cache, or trained now and kept there."""
+) -> ReferenceClassifier:
+    """The reference classifier of these training records: from the cache, or trained now and kept there."""
     if epochs is not None and not 1 <= epochs <= MOST_EPOCHS:
         raise BadInput(f"The judge can be trained for 1 to {MOST_EPOCHS} epochs, got {epochs}.")
     length = epochs or epochs_for(len(records))
@@ -68,15 +69,15 @@ def judge_of(
     path = cache_folder() / "judges" / f"{_fingerprint(records, schema, spec, length, seed)}.safetensors"
     network = build(spec, schema.shape, len(schema.classes), seed)
     if _restore(network, path):
-        return Judge(network.eval(), spec, length, True)
+        return ReferenceClassifier(network.eval(), spec, length, True)
     reporter.say(f"training the judge on {len(records)} real records for {length} epochs; it is kept for the next time")
     preset = dataclasses.replace(TRAINING, epochs=length)
     x, y = encode(records.x, schema), torch.from_numpy(records.y)
     trained = train(spec, x, y, len(schema.classes), preset, seed, device)
-    # The plain network reads the weights back, so that a fresh judge and a kept one give the same numbers.
+    # The plain network reads the weights back, so that a fresh classifier and a kept one give the same numbers.
     network.load_state_dict({name: value.cpu() for name, value in trained.state_dict().items()})
     _keep(network, path, reporter)
-    return Judge(network.eval(), spec, length, False)
+    return ReferenceClassifier(network.eval(), spec, length, False)
 
 
 def epochs_for(records: int) -> int:

@@ -1,0 +1,74 @@
+"""How a set is scored: which models, trained how, how often, from which seed on which device."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from limbeck.errors import BadInput
+from limbeck.evaluate.models import Choice, choose
+from limbeck.evaluate.presets import Preset, preset_named
+from limbeck.privacy.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationProtocol:
+    """What a caller asks for. None leaves it to the preset.
+
+    models: names or groups of models; None is what the preset's paper trains, else a few networks.
+    preset: the name of a training protocol; None is cpu on a CPU, else paper.
+    repeats: how often each model is trained, with successive seeds; None is the preset's number of networks.
+    """
+
+    models: tuple[str, ...] | None = None
+    preset: str | None = None
+    repeats: int | None = None
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        require_repeats(1 if self.repeats is None else self.repeats)
+
+    def resolve(self, schema: Schema) -> Scoring:
+        """The same for records of this schema, with no choice left open. Refuses models that cannot read such records."""
+        preset = preset_named(self.preset or ("cpu" if self.device == "cpu" else "paper")).fitted(schema)
+        return Scoring(
+            choices=tuple(choose(default_models(preset, schema) if self.models is None else self.models, schema.shape)),
+            preset=preset,
+            repeats=preset.networks if self.repeats is None else self.repeats,
+            seed=self.seed,
+            device=self.device,
+        )
+
+    def resolve_for_size(self, schema: Schema, records: int) -> Scoring:
+        """The same for training on so many records: where they are many, by the preset's stand-in for large sets."""
+        found = self.resolve(schema)
+        preset = found.preset.for_size(records).fitted(schema)
+        repeats = preset.networks if self.repeats is None else self.repeats
+        return dataclasses.replace(found, preset=preset, repeats=repeats)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """A protocol without open choices. A choice that is `skipped` is reported and not trained."""
+
+    choices: tuple[Choice, ...]
+    preset: Preset
+    repeats: int
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        require_repeats(self.repeats)
+
+
+def default_models(preset: Preset, schema: Schema) -> tuple[str, ...]:
+    """What the preset's paper trains, else a few networks that read such records."""
+    if preset.models:
+        return preset.models
+    return ("convnet", "mlp", "lenet") if schema.is_image else ("mlp", "linear")
+
+
+def require_repeats(repeats: int) -> None:
+    if repeats < 1:
+        raise BadInput(f"Expected repeats={repeats} to be at least 1.")
