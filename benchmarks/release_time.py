@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from limbeck.privacy import accounting
+from limbeck.privacy import accountants
 from limbeck.progress import Silent
 from limbeck.runs.condense import Request, condense, plan_for
 from limbeck.vault.ledger import Ledger
@@ -43,8 +43,8 @@ def timed(calls: list[float], function: Callable[..., Any]) -> Callable[..., Any
 
 def planning_seconds(method: str) -> float:
     """Calibration and price alone, cold caches, imports done: what planning itself takes."""
-    accounting._epsilon_pld.cache_clear()
-    accounting._epsilon_rdp.cache_clear()
+    accountants.epsilon_pld.cache_clear()
+    accountants.epsilon_rdp.cache_clear()
     start = time.perf_counter()
     plan_for(Request(data="mnist"), method, {}, 1.0, 1e-5)
     return round(time.perf_counter() - start, 2)

@@ -16,7 +16,8 @@ from limbeck.errors import BadInput, BadSettings
 from limbeck.methods import method_named
 from limbeck.nets.features.fourier import FourierSpec, fourier_features
 from limbeck.nets.generators.merf import MerfGenerator
-from limbeck.privacy.accounting import calibrate, price
+from limbeck.privacy.accounting import price
+from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.schema import Schema
 from limbeck.release.reader import read_release
 from limbeck.runs.condense import make_plan

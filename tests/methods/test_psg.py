@@ -13,7 +13,8 @@ from limbeck.data.named import NAMED
 from limbeck.errors import BadInput, BadSettings, BudgetRefused
 from limbeck.methods import method_named
 from limbeck.nets import KINDS
-from limbeck.privacy.accounting import calibrate, price
+from limbeck.privacy.accounting import price
+from limbeck.privacy.calibration import calibrate
 from limbeck.progress import Silent
 from limbeck.release.reader import read_release
 from limbeck.runs.condense import Request, condense, make_plan, plan_for

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-queries, plan, accounting = Faults("privacy/queries.py"), Faults("privacy/plan.py"), Faults("privacy/accounting.py")
+queries, plan, accounting = (
+    Faults("privacy/queries.py"),
+    Faults("privacy/plan.py"),
+    Faults("privacy/accounting.py", "privacy/accountants.py", "privacy/calibration.py"),
+)
 renyi = Faults("privacy/renyi.py")
 
 EVENTS = "privacy/test_events.py"
@@ -190,8 +194,8 @@ ACCOUNTING: tuple[Mutation, ...] = (
     ),
     accounting(
         "accounting-calibrated-above",
-        "while _round_up(cost(ticks / 1e4)) > epsilon",
-        "while _round_up(cost(ticks / 1e4)) > epsilon * 1.002",
+        "while round_up(cost(ticks / 1e4)) > epsilon",
+        "while round_up(cost(ticks / 1e4)) > epsilon * 1.002",
         "noise for more than epsilon",
         f"{EVENTS}::test_calibrated_noise_is_raised_until_the_price_holds",
     ),

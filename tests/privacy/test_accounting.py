@@ -14,16 +14,10 @@ from hypothesis import strategies as st
 from limbeck.data.named import NAMED
 from limbeck.errors import BadInput
 from limbeck.methods import method_named
-from limbeck.privacy import accounting
-from limbeck.privacy.accounting import (
-    calibrate,
-    calibrate_sampled_gaussian,
-    gaussian_epsilon,
-    price,
-    price_event,
-    require_delta,
-    sampled_gaussian,
-)
+from limbeck.privacy import accountants, accounting
+from limbeck.privacy.accountants import gaussian_epsilon
+from limbeck.privacy.accounting import price, price_event, require_delta, sampled_gaussian
+from limbeck.privacy.calibration import calibrate, calibrate_sampled_gaussian
 from limbeck.privacy.queries import ClippedSum, require_positive
 
 DELTA = 1e-5
@@ -56,7 +50,7 @@ def test_ndpdc_needs_this_noise_for_epsilon_one_on_mnist() -> None:
     assert calibrate_sampled_gaussian(50 / 5421, 10_000, 1.0, DELTA, "rdp") == pytest.approx(3.817, abs=1e-3)
     # 3.57 on the coarse grid of 1e-3; the fine one wastes less and still bounds epsilon from above.
     found = calibrate_sampled_gaussian(50 / 5421, 10_000, 1.0, DELTA)
-    assert accounting._epsilon_pld((accounting.Term(50 / 5421, 3.57, 10_000),), DELTA, 1e-3) == pytest.approx(
+    assert accounting.epsilon_pld((accountants.Term(50 / 5421, 3.57, 10_000),), DELTA, 1e-3) == pytest.approx(
         1.0, abs=2e-3
     )
     assert 3.52 < found < 3.57
@@ -110,7 +104,7 @@ def test_calibrated_noise_keeps_the_budget_and_wastes_none(epsilon: float, rate:
 @given(st.floats(0.01, 50.0), st.integers(1, 1000))
 def test_calibrated_noise_is_tight_without_sampling(epsilon: float, steps: int) -> None:
     sigma = calibrate_sampled_gaussian(1.0, steps, epsilon, DELTA)
-    assert accounting._round_up(gaussian_epsilon(math.sqrt(steps) / sigma, DELTA)) <= epsilon
+    assert accounting.round_up(gaussian_epsilon(math.sqrt(steps) / sigma, DELTA)) <= epsilon
     assert gaussian_epsilon(math.sqrt(steps) / (sigma - 2e-4), DELTA) > epsilon * (1 - 1e-6)
 
 
@@ -164,8 +158,8 @@ def test_epsilon_rises_with_rate_and_steps_and_falls_with_noise() -> None:
 
 @pytest.mark.parametrize("value", [0.1234561, 1.0000001, 0.1 + 0.2, 7.0, 123.4567891, 1e-9, 0.0])
 def test_rounding_is_upwards_and_by_less_than_a_millionth(value: float) -> None:
-    assert value <= accounting._round_up(value) <= value + 1.001e-6
-    assert accounting._round_up(math.inf) == math.inf
+    assert value <= accounting.round_up(value) <= value + 1.001e-6
+    assert accounting.round_up(math.inf) == math.inf
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -214,7 +208,7 @@ def test_a_tiny_rate_is_not_free_because_the_accountants_lose_their_digits() -> 
     """The Renyi accountant alone says 0 for this, with a warning of its own numerical instability."""
     cost = sampled_gaussian(1e-15, 1000, 1.0, 1e-15)
     assert cost.epsilon > 0
-    assert cost == sampled_gaussian(accounting.SMALLEST_RATE, 1000, 1.0, 1e-15)
+    assert cost == sampled_gaussian(accountants.SMALLEST_RATE, 1000, 1.0, 1e-15)
 
 
 @pytest.mark.parametrize("rate", [0.01, 1.0])

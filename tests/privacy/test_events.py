@@ -20,7 +20,8 @@ from tiny import DELTA
 
 from limbeck.errors import BadInput, BudgetRefused
 from limbeck.privacy import renyi
-from limbeck.privacy.accounting import _polish, _round_up, price, price_event
+from limbeck.privacy.accounting import price, price_event, round_up
+from limbeck.privacy.calibration import _polish
 from limbeck.privacy.plan import draw_up
 from limbeck.privacy.queries import ClippedSum, TeacherGradient, TeacherVote
 from limbeck.privacy.schema import Schema
@@ -88,7 +89,7 @@ def test_calibrated_noise_is_raised_until_the_price_holds() -> None:
 def test_what_is_rounded_up_is_never_below(value: float) -> None:
     """Also where the product with a million rounds to a whole number that the value lies above."""
     for _ in range(20):
-        assert value <= _round_up(value) <= value + 2e-6
+        assert value <= round_up(value) <= value + 2e-6
         value = math.nextafter(value, math.inf)
 
 

@@ -431,8 +431,8 @@ def test_rule_09_the_smaller_accountant_counts_and_both_are_on_the_certificate(
 
 @pytest.mark.parametrize(("pld", "rdp"), [(0.1234561, 0.5), (0.5, 0.1234561)])
 def test_rule_09_epsilon_is_rounded_up(pld: float, rdp: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limbeck.privacy.accounting._epsilon_pld", lambda *_: pld)
-    monkeypatch.setattr("limbeck.privacy.accounting._epsilon_rdp", lambda *_: rdp)
+    monkeypatch.setattr("limbeck.privacy.accounting.epsilon_pld", lambda *_: pld)
+    monkeypatch.setattr("limbeck.privacy.accounting.epsilon_rdp", lambda *_: rdp)
     found = sampled_gaussian(0.1, 1, 1.0, DELTA)
     assert found.epsilon == 0.123457 and {found.epsilon_pld, found.epsilon_rdp} == {0.123457, 0.5}
 

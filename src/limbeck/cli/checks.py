@@ -34,7 +34,8 @@ def privacy(
     as_json: Json = False,
 ) -> None:
     """Compute epsilon from the noise, or the noise that an epsilon needs. Touches no data and no budget."""
-    from limbeck.privacy.accounting import calibrate_sampled_gaussian, sampled_gaussian
+    from limbeck.privacy.accounting import sampled_gaussian
+    from limbeck.privacy.calibration import calibrate_sampled_gaussian
     from limbeck.privacy.queries import require_positive
 
     target = epsilon_value(epsilon)

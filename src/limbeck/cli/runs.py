@@ -160,7 +160,7 @@ def plan(
 ) -> None:
     """Show what a run would ask and what it would cost. Reads no record, books nothing."""
     from limbeck.methods import method_named
-    from limbeck.privacy.accounting import calibrate
+    from limbeck.privacy.calibration import calibrate
     from limbeck.runs.condense import Request, plan_for
 
     request = Request(data=data, schema=_text(schema), label=label, root=_text(root or _environment_root()))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from limbeck.errors import BadInput, BudgetRefused
-from limbeck.privacy.accounting import Price, calibrate, price, require_delta
+from limbeck.privacy.accounting import Price, price, require_delta
+from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.queries import Query, apart, query_from_dict, require_positive
 from limbeck.privacy.schema import Schema
 
