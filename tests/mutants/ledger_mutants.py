@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-ledger, sums, rows = Faults("vault/ledger/book.py"), Faults("vault/ledger/sums.py"), Faults("vault/ledger/rows.py")
+ledger = Faults("vault/ledger/book.py", "vault/ledger/journal.py", "vault/ledger/arguments.py")
+sums, rows = Faults("vault/ledger/sums.py"), Faults("vault/ledger/rows.py", "vault/ledger/journal.py")
 file, schema = Faults("vault/ledger/file.py"), Faults("vault/ledger/tables.py")
 checks, secret = Faults("vault/ledger/checks.py"), Faults("files.py")
 
@@ -77,16 +78,16 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     ledger(
         "ledger-names-that-look-alike",
-        'unicodedata.normalize("NFC", _text("dataset", name))',
-        '_text("dataset", name)',
+        'unicodedata.normalize("NFC", checked_text("dataset", name))',
+        'checked_text("dataset", name)',
         "two budgets for one data set",
         f"{TESTS}::test_names_that_look_the_same_share_a_budget",
     ),
     # Answers
     ledger(
         "ledger-answer-after-the-end",
-        'if row.state != "open":\n                raise WallBreach(f"Booking {grant} is',
-        'if row.state == "none":\n                raise WallBreach(f"Booking {grant} is',
+        'if row.state != "open":\n        raise WallBreach(f"Booking {row.grant} is',
+        'if row.state == "none":\n        raise WallBreach(f"Booking {row.grant} is',
         "answers for a booking that was closed or given back",
         VOID,
         f"{TESTS}::test_finish_closes",

@@ -22,31 +22,33 @@ answer). Epsilon and delta are kept as the text that Python prints for the float
 
 from __future__ import annotations
 
-import hashlib
 import math
-import operator
 import shlex
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from limbeck.errors import BadInput, BudgetRefused, DataNotFound, RunConflict, WallBreach
+from limbeck.errors import BudgetRefused, DataNotFound, RunConflict, WallBreach
+from limbeck.vault.ledger.arguments import checked_counts, checked_dataset, checked_text
 from limbeck.vault.ledger.file import LedgerFile, default_path, open_file, open_to_read
+from limbeck.vault.ledger.journal import (
+    StoredAnswer,
+    append_answer,
+    checked_index,
+    count_answers,
+    forget_answers,
+    read_answer,
+)
 from limbeck.vault.ledger.rows import (
     GrantRow,
-    StoredAnswer,
     append_booking,
     append_budget,
-    checked_place,
     is_booked,
     read_account,
-    read_answer,
     read_budget,
     read_grant,
-    unknown_label,
     void_row,
 )
 from limbeck.vault.ledger.sums import (
@@ -109,7 +111,7 @@ class Ledger:
 
         Guarantee: the budget never falls below what is spent, and every earlier setting stays on record.
         """
-        dataset, epsilon, delta = _dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
+        dataset, epsilon, delta = checked_dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
         with self.file.transaction(write=True) as db:
             account = read_account(db, dataset)
             if account is not None:
@@ -120,13 +122,13 @@ class Ledger:
 
     def has_budget(self, dataset: str) -> bool:
         """Whether the owner has set a budget; a first booking that stands for one does not count."""
-        dataset = _dataset(dataset)
+        dataset = checked_dataset(dataset)
         with self.file.transaction(write=False) as db:
             return read_budget(db, dataset) is not None
 
     def account(self, dataset: str) -> Account | None:
         """The budget and bookings of a data set, or None if it has no budget yet."""
-        dataset = _dataset(dataset)
+        dataset = checked_dataset(dataset)
         with self.file.transaction(write=False) as db:
             return read_account(db, dataset)
 
@@ -158,8 +160,8 @@ class Ledger:
         Guarantee: when this returns, the spend is on disk; the bookings of a data set never exceed its budget, however
         many processes book at once.
         """
-        dataset, epsilon, delta = _dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
-        plan, method, counts = _text("plan", plan), _text("method", method), _counts(counts)
+        dataset, epsilon, delta = checked_dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
+        plan, method, counts = checked_text("plan", plan), checked_text("method", method), checked_counts(counts)
         with self.file.transaction(write=True) as db:
             if grant is not None and is_booked(db, grant):
                 row = read_grant(db, grant)
@@ -202,7 +204,7 @@ class Ledger:
         Guarantee: exactly a booking that is open and of which no answer was ever stored; forgotten answers count as stored.
         Check and change are one transaction, so of this and a run's first answer at the same moment one is refused.
         """
-        dataset = _dataset(dataset)
+        dataset = checked_dataset(dataset)
         with self.file.transaction(write=True) as db:
             row = read_grant(db, grant) if is_booked(db, grant) else None
             if row is None or row.dataset != dataset:
@@ -242,20 +244,9 @@ class Ledger:
         Guarantee: no answer outside the booked counts is accepted; of all answers to one question only the first ever
         leaves the vault, so two processes that resume the same run do not release two noise draws.
         """
-        map_digest = _text("map_digest", map_digest)
+        map_digest = checked_text("map_digest", map_digest)
         with self.file.transaction(write=True) as db:
-            row = read_grant(db, grant)
-            if row.state != "open":
-                raise WallBreach(f"Booking {grant} is {row.state}: no further answer can be stored for it.")
-            index = checked_place(row, label, index)
-            first = read_answer(db, row, label, index)
-            if first is None:
-                db.execute(
-                    "INSERT INTO answers (grant_id, label, position, map_digest, payload_sha256, payload) "
-                    "VALUES (?, ?, ?, ?, ?, ?)",
-                    (grant, label, index, map_digest, hashlib.sha256(payload).hexdigest(), payload),
-                )
-                return payload
+            first = append_answer(db, read_grant(db, grant), label, index, map_digest, payload)
         if first.map_digest != map_digest:
             raise RunConflict(
                 f"Answer {index} of {label!r} was already given for another question. The run was changed since it was "
@@ -270,7 +261,7 @@ class Ledger:
         """
         with self.file.transaction(write=False) as db:
             row = read_grant(db, grant)
-            return read_answer(db, row, label, checked_place(row, label, index))
+            return read_answer(db, row, label, checked_index(row, label, index))
 
     def forget(self, grant: str, label: str, before: int) -> None:
         """Drop the payloads of answers below `before`, which the run has passed.
@@ -278,14 +269,7 @@ class Ledger:
         Guarantee: the rows stay, so a forgotten answer still counts and can never be drawn again.
         """
         with self.file.transaction(write=True) as db:
-            row = read_grant(db, grant)
-            if label not in row.counts:
-                raise unknown_label(row, label)
-            db.execute(
-                "UPDATE answers SET payload = NULL "
-                "WHERE grant_id = ? AND label = ? AND position < ? AND payload IS NOT NULL",
-                (grant, label, min(operator.index(before), row.counts[label])),
-            )
+            forget_answers(db, read_grant(db, grant), label, before)
 
     def answers(self) -> dict[str, int]:
         """How many answers are stored under each booking that has any, forgotten ones included."""
@@ -295,30 +279,4 @@ class Ledger:
     def drawn(self, grant: str) -> dict[str, int]:
         """How many answers of each label are stored, forgotten ones included."""
         with self.file.transaction(write=False) as db:
-            row = read_grant(db, grant)
-            found = db.execute("SELECT label, COUNT(*) FROM answers WHERE grant_id = ? GROUP BY label", (grant,))
-            return dict.fromkeys(row.counts, 0) | dict(found.fetchall())
-
-
-def _text(name: str, value: str) -> str:
-    try:
-        value.encode()
-    except (AttributeError, UnicodeEncodeError):
-        raise BadInput(f"Expected {name}={value!r} to be text.") from None
-    return value
-
-
-def _dataset(name: str) -> str:
-    # One spelling for names that look the same; otherwise they would be two budgets for one data set.
-    name = unicodedata.normalize("NFC", _text("dataset", name))
-    if not name or name != name.strip() or not name.isprintable() or name.startswith("-"):
-        raise BadInput(f"Expected dataset={name!r} to be a printable name that does not start with a dash or a space.")
-    return name
-
-
-def _counts(counts: Mapping[str, int]) -> dict[str, int]:
-    result = {_text("label", label): operator.index(count) for label, count in counts.items()}
-    for label, count in result.items():
-        if not 0 <= count < 2**53:
-            raise BadInput(f"Expected counts[{label!r}]={count} to be a whole number from 0 on.")
-    return result
+            return count_answers(db, read_grant(db, grant))

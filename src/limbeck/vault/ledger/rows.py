@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import operator
 import sqlite3
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from limbeck.errors import LedgerFault, RunConflict, WallBreach
+from limbeck.errors import RunConflict
 from limbeck.vault.ledger.sums import Account, Booking, State, account_of
 from limbeck.vault.ledger.tables import CHAIN_START, CHAINED, chain_digest
 
@@ -28,14 +26,6 @@ class GrantRow:
     delta: float
     counts: Mapping[str, int]
     state: State
-
-
-@dataclass(frozen=True)
-class StoredAnswer:
-    """An answer as it was journalled, and the digest of the per-record map that it answered."""
-
-    map_digest: str
-    payload: bytes
 
 
 def read_account(db: sqlite3.Connection, dataset: str) -> Account | None:
@@ -129,42 +119,3 @@ def void_row(db: sqlite3.Connection, row: GrantRow) -> str | None:
         f"Booking {row.grant} of data set {row.dataset!r} cannot be given back, because it is "
         f"{'finished' if row.state == 'finished' else 'already answered'}."
     )
-
-
-def checked_place(row: GrantRow, label: str, index: int) -> int:
-    """Guarantee: returns only a place that the booking paid for."""
-    if label not in row.counts:
-        raise unknown_label(row, label)
-    index = operator.index(index)
-    if not 0 <= index < row.counts[label]:
-        raise WallBreach(
-            f"Answer {index} of {label!r} is outside the plan: booking {row.grant} paid for {row.counts[label]} "
-            "of them, counted from 0. Nothing was released."
-        )
-    return index
-
-
-def unknown_label(row: GrantRow, label: str) -> WallBreach:
-    return WallBreach(f"Booking {row.grant} paid for no answer {label!r}; it knows {sorted(row.counts)}.")
-
-
-def read_answer(db: sqlite3.Connection, row: GrantRow, label: str, index: int) -> StoredAnswer | None:
-    found = db.execute(
-        "SELECT map_digest, payload_sha256, payload FROM answers WHERE grant_id = ? AND label = ? AND position = ?",
-        (row.grant, label, index),
-    ).fetchone()
-    if found is None:
-        return None
-    map_digest, expected, payload = found
-    if payload is None:
-        raise RunConflict(
-            f"Answer {index} of {label!r} was given and then forgotten, because the run went past it"
-            f"{' and finished' if row.state == 'finished' else ''}. It is not drawn again; "
-            "resume from the run's newest checkpoint, or start a new run."
-        )
-    if not isinstance(payload, bytes) or hashlib.sha256(payload).hexdigest() != expected or type(map_digest) is not str:
-        raise LedgerFault(
-            f"Answer {index} of {label!r} under booking {row.grant} is damaged: its bytes do not fit their digest. "
-            "Nothing was changed. Restore the ledger from a backup that is as new as the last run."
-        )
-    return StoredAnswer(map_digest, payload)
