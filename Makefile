@@ -49,7 +49,7 @@ layers: setup
 	$(RUN) -m tests.layers
 
 wheel: setup
-	$(RUN) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(RUN) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 bench: setup
 	$(RUN) -m benchmarks
