@@ -2,8 +2,8 @@
 
 python -m benchmarks.import_time [--times 5]
 
-Processor time, not wall time: other work on the machine adds little to it. The interpreter's own start is shown beside and is part of
-the other two. `tests/test_package.py` checks what is imported, which does not depend on the machine.
+Processor time, not wall time: other work on the machine adds little to it. The interpreter's own start is part of each, and
+shown beside. `tests/test_package.py` checks what is imported, which does not depend on the machine.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def together(name, number):
     (path / f"{name}-{number}").touch()
     while not all((path / f"{name}-{other}").exists() for other in range(processes)):
         assert time.monotonic() < end, "another process is missing"
-        os.sched_yield()
+        time.sleep(1e-4)
 
 def hold_keys(number):
     for trial in range(trials):
