@@ -17,7 +17,7 @@ from benchmarks.accuracy import limbeck
 from limbeck.evaluate.frechet import frechet_distance
 from limbeck.evaluate.judge import judge_of
 from limbeck.progress import Silent
-from limbeck.runs.condense import Request
+from limbeck.runs.request import DataReference
 from limbeck.vault.encoding import encode
 
 RESULT = Path(__file__).parent / "results" / "fidelity-mnist.json"
@@ -28,7 +28,7 @@ LEVELS = (0.0, 0.1, 0.2, 0.4, 0.8)
 
 def distances_under_noise() -> dict[str, float]:
     """Frechet classifier distance of 10,000 real training images from the test images, with Gaussian noise added."""
-    train, test = (Request(data="mnist").source(split) for split in ("train", "test"))
+    train, test = (DataReference(data="mnist").source(split) for split in ("train", "test"))
     records = train.load()
     judge = judge_of(records, train.schema, Silent())
     reference = judge.look(encode(test.load().x, train.schema))[0]

@@ -17,7 +17,9 @@ from typing import Any
 
 from limbeck.privacy import accountants
 from limbeck.progress import Silent
-from limbeck.runs.condense import Request, condense, plan_for
+from limbeck.runs.condense import condense
+from limbeck.runs.planning import plan_for
+from limbeck.runs.request import DataReference, Request, RunOptions
 from limbeck.vault.ledger import Ledger
 
 RESULT = Path(__file__).parent / "results" / "release_time.json"
@@ -46,7 +48,7 @@ def planning_seconds(method: str) -> float:
     accountants.epsilon_pld.cache_clear()
     accountants.epsilon_rdp.cache_clear()
     start = time.perf_counter()
-    plan_for(Request(data="mnist"), method, {}, 1.0, 1e-5)
+    plan_for(DataReference(data="mnist"), method, {}, 1.0, 1e-5)
     return round(time.perf_counter() - start, 2)
 
 
@@ -57,8 +59,8 @@ def ledger_share(folder: Path, iterations: int) -> dict[str, float]:
     for name, function in kept.items():
         setattr(Ledger, name, timed(calls, function))
     try:
-        request = Request(data="mnist", ledger=str(folder / "share.sqlite"))
-        plan, source = plan_for(request, "ndpdc", {"sigma": 1.0, "I": iterations}, None, 1e-5)
+        request = Request(data=DataReference(data="mnist"), options=RunOptions(ledger=str(folder / "share.sqlite")))
+        plan, source = plan_for(request.data, "ndpdc", {"sigma": 1.0, "I": iterations}, None, 1e-5)
         start = time.perf_counter()
         condense(request, plan, source, folder / "ndpdc", Silent())
         whole = time.perf_counter() - start

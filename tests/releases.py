@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import working as work
 from limbeck.files import as_json
 from limbeck.progress import Silent
 from limbeck.release import certificate as certificates
-from limbeck.runs import condense as work
 
 SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 
@@ -18,8 +18,8 @@ SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 def digits_release(root: Path, name: str = "digits", seed: int | None = None) -> Path:
     """A release of the digits in `root`, booked in a ledger there."""
     root.mkdir(parents=True, exist_ok=True)
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"), insecure_seed=seed)
-    plan, source = work.plan_for(request, "ldpdc", SETTINGS, None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"), insecure_seed=seed)
+    plan, source = work.plan_for(request.data, "ldpdc", SETTINGS, None, 1e-5)
     return work.condense(request, plan, source, root / name, Silent()).release
 
 

@@ -65,7 +65,7 @@ def measure(
     from benchmarks.papers.tables import tables_named
     from limbeck.data.fetch import cache_folder
     from limbeck.release.destination import require_outside
-    from limbeck.runs.condense import checked_device
+    from limbeck.runs.execution import checked_device
 
     if tables is None and not show:
         raise BadInput(

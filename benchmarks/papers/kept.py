@@ -15,7 +15,7 @@ from limbeck.errors import BadInput, DataUnreadable, OutputFault
 from limbeck.files import write_atomic
 from limbeck.methods import method_named
 from limbeck.release.editions import is_owners
-from limbeck.runs.condense import make_plan
+from limbeck.runs.planning import make_plan
 
 Result = dict[str, Any]
 

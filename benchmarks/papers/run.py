@@ -14,7 +14,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,10 @@ from limbeck.privacy.plan import Plan
 from limbeck.progress import Reporter
 from limbeck.release.destination import is_unfinished
 from limbeck.release.reader import read_release
-from limbeck.runs.condense import Request, condense, plan_for, resume
+from limbeck.runs.condense import condense
+from limbeck.runs.planning import plan_for
+from limbeck.runs.request import DataReference, Request, RunOptions
+from limbeck.runs.resume import resume
 from limbeck.vault.ledger import Ledger
 
 FORMAT = 1
@@ -93,10 +96,10 @@ def _one_set(
     run: Run, scale: str, number: int, scoring: Scoring, shop: Workshop, reporter: Reporter
 ) -> tuple[Scores, dict[str, Any], float]:
     """Scores by model, what the certificate says, and the seconds that making the set took."""
-    request = Request(data=run.data, root=shop.root, device=shop.device)
-    test, settings = request.source("test"), settings_at(run, scale)
+    data = DataReference(data=run.data, root=shop.root)
+    test, settings = data.source("test"), settings_at(run, scale)
     if run.method == REAL:
-        x, y = real_subset(request.source(), settings["per_class"], number)
+        x, y = real_subset(data.source(), settings["per_class"], number)
         statement = {"settings": settings, "epsilon": "infinity", "adjacency": None, "accounting": None}
         seconds = 0.0
     else:
@@ -115,8 +118,8 @@ def _release(
     run: Run, settings: Mapping[str, Any], number: int, shop: Workshop, reporter: Reporter
 ) -> tuple[Path, float]:
     """The release of a run's set: kept, taken up again, or made now."""
-    request = Request(data=run.data, root=shop.root, device=shop.device)
-    plan, source = plan_for(request, run.method, settings, run.epsilon, DELTA)
+    data = DataReference(data=run.data, root=shop.root)
+    plan, source = plan_for(data, run.method, settings, run.epsilon, DELTA)
     folder = shop.sets / recipe_digest(run, plan, number)
     release = folder / "release"
     if shop.again:
@@ -126,12 +129,12 @@ def _release(
     if (release / "certificate.json").exists():
         reporter.say(f"using the set that is kept in {release}")
         return release, 0.0
-    request = replace(request, ledger=str(folder / "ledger.sqlite"))
+    options = RunOptions(device=shop.device, ledger=str(folder / "ledger.sqlite"))
     folder.mkdir(parents=True, exist_ok=True)
     if not plan.is_private:
-        with Ledger.open(request.ledger_path) as ledger:
+        with Ledger.open(options.ledger_path) as ledger:
             ledger.set_budget(plan.dataset, math.inf, DELTA)
-    return release, condense(request, plan, source, release, reporter).seconds
+    return release, condense(Request(data=data, options=options), plan, source, release, reporter).seconds
 
 
 def recipe_digest(run: Run, plan: Plan, number: int) -> str:

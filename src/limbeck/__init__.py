@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from limbeck.release.certificate import verify
     from limbeck.release.generator import load_generator
     from limbeck.release.model import load_model
-    from limbeck.runs.condense import make_plan
     from limbeck.runs.estimator import Condenser
+    from limbeck.runs.planning import make_plan
     from limbeck.vault.ledger import Ledger
     from limbeck.vault.local import LocalVault
 
@@ -31,7 +31,7 @@ _HOMES = {
     "Schema": "limbeck.privacy.schema",
     "load_generator": "limbeck.release.generator",
     "load_model": "limbeck.release.model",
-    "make_plan": "limbeck.runs.condense",
+    "make_plan": "limbeck.runs.planning",
     "open_source": "limbeck.data",
     "verify": "limbeck.release.certificate",
 }

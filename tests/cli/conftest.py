@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import working as work
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.runs import condense as work
 
 SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 
@@ -17,8 +17,8 @@ SETTINGS = {"per_class": 2, "L": 10, "sigma": 2.0}
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small release of the digits. Do not change it."""
     root = tmp_path_factory.mktemp("release")
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "ldpdc", SETTINGS, None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "ldpdc", SETTINGS, None, 1e-5)
     return work.condense(request, plan, source, root / "digits", Silent()).release
 
 

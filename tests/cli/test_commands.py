@@ -174,7 +174,7 @@ def test_an_unforeseen_error_shows_no_content(cli: Cli, monkeypatch: pytest.Monk
     def broken(*_: object) -> None:
         raise RuntimeError("the record of Jane Doe")
 
-    monkeypatch.setattr("limbeck.runs.condense.plan_for", broken)
+    monkeypatch.setattr("limbeck.runs.planning.plan_for", broken)
     refused = cli("plan", "digits", *SMALL, "--json")
     assert refused.code == 1 and "RuntimeError" in refused.err
     assert "Jane" not in refused.err + refused.out and "Traceback" not in refused.err

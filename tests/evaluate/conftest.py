@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from limbeck.runs.folder import computing_with
+from limbeck.runs.execution import computing_with
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from limbeck.errors import BadInput
 from limbeck.evaluate.privacy_curve import spent_after
 from limbeck.progress import Silent
 from limbeck.release.reader import read_release
-from limbeck.runs.condense import Request, condense, plan_for
+from working import DataReference, asked, condense, plan_for
 
 SETTINGS = {"per_class": 2, "width": 4, "R": 2, "T": 2, "K": 2, "J": 1, "B": 50, "sigma": 2.0, "snapshots": 2}
 
@@ -20,8 +20,8 @@ SETTINGS = {"per_class": 2, "width": 4, "R": 2, "T": 2, "K": 2, "J": 1, "B": 50,
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("curve")
-    request = Request(data="digits", ledger=str(root / "ledger.sqlite"))
-    plan, source = plan_for(request, "psg", SETTINGS, None, 1e-5)
+    request = asked(data="digits", ledger=str(root / "ledger.sqlite"))
+    plan, source = plan_for(request.data, "psg", SETTINGS, None, 1e-5)
     return condense(request, plan, source, root / "psg", Silent()).release
 
 
@@ -50,9 +50,9 @@ def test_what_was_spent_never_exceeds_the_plan(release: Path) -> None:
 def test_private_test_records_make_it_the_owners(cli: Any, release: Path, tmp_path: Path) -> None:
     import numpy as np
 
-    records = Request(data="digits").source("test").load()
+    records = DataReference(data="digits").source("test").load()
     np.savez(tmp_path / "own.npz", x=records.x, y=records.y)
-    schema = Request(data="digits").source("test").schema
+    schema = DataReference(data="digits").source("test").schema
     (tmp_path / "own.npz.limbeck.toml").write_text(
         f'name = "own"\nshape = {list(schema.shape)}\nclasses = {list(schema.classes)}\nrecords = {len(records.y)}\n'
         f"low = {schema.low}\nhigh = {schema.high}\naugmentation = []\n"

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import working as work
 from limbeck.errors import BadInput
 from limbeck.evaluate import judge as judges
 from limbeck.evaluate.fidelity import Options, fidelity_of_release
@@ -24,9 +25,8 @@ from limbeck.evaluate.inception_score import inception_score
 from limbeck.evaluate.judge import Judge, epochs_for, judge_of
 from limbeck.evaluate.neighbours import memorisation, nearest, precision_recall
 from limbeck.progress import Silent
-from limbeck.runs import condense as work
-from limbeck.runs.condense import Request
 from limbeck.vault.encoding import encode
+from working import DataReference
 
 Cli = Callable[..., Any]
 EPOCHS = 4
@@ -39,7 +39,7 @@ def rows(count: int, seed: int, width: int = 6) -> Tensor:
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Judge, Tensor, Tensor]:
     """A judge of the digits, and their encoded training and test records."""
-    train, test = (Request(data="digits").source(split) for split in ("train", "test"))
+    train, test = (DataReference(data="digits").source(split) for split in ("train", "test"))
     records = train.load()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIMBECK_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -188,7 +188,7 @@ def test_memorisation_is_seldom_wrong_about_blind_sets() -> None:
 
 
 def test_the_judge_is_kept_and_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = Request(data="digits").source("train")
+    source = DataReference(data="digits").source("train")
     records = source.load()
     first = judge_of(records, source.schema, Silent(), 1)
     again = judge_of(records, source.schema, Silent(), 1)
@@ -206,7 +206,7 @@ def test_the_judge_is_kept_and_gives_the_same_numbers(monkeypatch: pytest.Monkey
 def test_the_judge_does_without_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LIMBECK_CACHE", str(tmp_path / "file"))
-    source = Request(data="digits").source("train")
+    source = DataReference(data="digits").source("train")
     assert judge_of(source.load(), source.schema, Silent(), 1).kept is False
 
 
@@ -222,8 +222,8 @@ def test_a_small_set_gets_more_epochs() -> None:
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("fidelity")
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "ldpdc", {"per_class": 3, "L": 20, "sigma": 2.0}, None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "ldpdc", {"per_class": 3, "L": 20, "sigma": 2.0}, None, 1e-5)
     return work.condense(request, plan, source, root / "set", Silent()).release
 
 
@@ -296,7 +296,7 @@ def test_a_copied_set_is_reported(release: Path, monkeypatch: pytest.MonkeyPatch
     """The same check on a release whose set was replaced by training records."""
     from limbeck.evaluate import fidelity
 
-    train, test = (Request(data="digits").source(split) for split in ("train", "test"))
+    train, test = (DataReference(data="digits").source(split) for split in ("train", "test"))
     found = fidelity.read_release(release)
     x = encode(train.load().x[:60], found.schema).numpy().astype(np.float32)
     copied = fidelity.Release(x, np.arange(60) % 10, found.certificate, found.schema)

@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+import working as work
 from limbeck.errors import BadInput, LimbeckError
 from limbeck.evaluate.inception import TENSORFLOW, TORCHVISION, Conv, InceptionV3, MixedA, MixedE, read_inception
 from limbeck.progress import Silent
-from limbeck.runs import condense as work
 
 Cli = Callable[..., Any]
 
@@ -143,8 +143,8 @@ def test_fid_stands_under_its_own_name(
     cli: Cli, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("limbeck.evaluate.inception.SIDE", 75)  # the smallest picture that all layers can read
-    request = work.Request(data="digits", ledger=str(tmp_path / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "ldpdc", {"per_class": 1, "L": 20, "sigma": 2.0}, None, 1e-5)
+    request = work.asked(ledger=str(tmp_path / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "ldpdc", {"per_class": 1, "L": 20, "sigma": 2.0}, None, 1e-5)
     release = work.condense(request, plan, source, tmp_path / "set", Silent()).release
     arguments = ("fidelity", release, "--data", "digits", "--judge-epochs", 1, "--most", 8, "--inception", weights)
     result = cli(*arguments, "--json").json

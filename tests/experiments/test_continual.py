@@ -12,11 +12,11 @@ import pytest
 from limbeck import verify
 from limbeck.cli.continual import settings_by_method
 from limbeck.errors import BadInput, BudgetRefused, LedgerFault
-from limbeck.experiments.continual import stage_classes
+from limbeck.experiments.continual_plan import stage_classes
 from limbeck.progress import Silent
 from limbeck.release.model import read_model
-from limbeck.runs.condense import Request, condense, plan_for
 from limbeck.vault.ledger import Ledger
+from working import asked, condense, plan_for
 
 Cli = Callable[..., Any]
 # Every record in every answer, so that prices are exact and quick to compute.
@@ -212,8 +212,8 @@ def test_a_stage_makes_no_ledger(cli: Cli, tmp_path: Path, own_home: Path) -> No
 
 def one_stage(out: Path) -> None:
     """A stage by itself, past the checks of a course."""
-    request = Request(data="digits", part="stage-1:0,1")
-    plan, source = plan_for(request, "ldpdc", {"per_class": 2, "L": 999}, 1.0, 1e-5)
+    request = asked(data="digits", part="stage-1:0,1")
+    plan, source = plan_for(request.data, "ldpdc", {"per_class": 2, "L": 999}, 1.0, 1e-5)
     condense(request, plan, source, out, Silent())
 
 

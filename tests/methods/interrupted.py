@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+import working as work
 from limbeck.progress import Silent
-from limbeck.runs import condense as work
 from limbeck.vault.ledger import Ledger
 
 
 def make(method: str, settings: dict[str, Any], out: Path, ledger: Path, **request: Any) -> Path:
     ledger.parent.mkdir(exist_ok=True)
-    asked = work.Request(data="digits", ledger=str(ledger), insecure_seed=7, **request)
-    plan, source = work.plan_for(asked, method, settings, None, 1e-5)
+    asked = work.asked(ledger=str(ledger), insecure_seed=7, **request)
+    plan, source = work.plan_for(asked.data, method, settings, None, 1e-5)
     return work.condense(asked, plan, source, out, Silent(), checkpoint_seconds=0.0).release
 
 

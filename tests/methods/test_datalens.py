@@ -13,6 +13,7 @@ import pytest
 import torch
 from interrupted import assert_paid_once, broken_off_and_resumed, make
 
+import working as work
 from limbeck.errors import BadInput, BadSettings, BudgetRefused, RunConflict
 from limbeck.methods import method_named
 from limbeck.methods.datalens import smoothed
@@ -24,12 +25,11 @@ from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
-from limbeck.runs import condense as work
-from limbeck.runs.condense import make_plan
-from limbeck.runs.folder import RunLog
+from limbeck.runs.log import RunLog
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ledger import Ledger
+from working import make_plan
 
 MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
 TINY: dict[str, Any] = {

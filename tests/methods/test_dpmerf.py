@@ -20,10 +20,10 @@ from limbeck.privacy.accounting import price
 from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.schema import Schema
 from limbeck.release.reader import read_release
-from limbeck.runs.condense import make_plan
-from limbeck.runs.folder import RunLog
+from limbeck.runs.log import RunLog
 from limbeck.vault.api import Answer
 from limbeck.vault.ledger import Ledger
+from working import make_plan
 
 MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
 SMALL: dict[str, Any] = {"features": 60, "T": 6, "batch": 4, "per_class": 3, "sigma": 1.0}

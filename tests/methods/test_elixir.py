@@ -22,10 +22,10 @@ from limbeck.nets.training.warp import BACKGROUND, draw_change, warp
 from limbeck.privacy.accounting import price
 from limbeck.privacy.schema import Schema
 from limbeck.release.reader import read_release
-from limbeck.runs.condense import make_plan
 from limbeck.vault.api import FeatureResidual
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
+from working import make_plan
 
 SETTINGS: dict[str, Any] = {
     "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "waves": 8, "sigma": 1.0,

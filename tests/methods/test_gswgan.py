@@ -14,6 +14,7 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDp
 from dp_accounting.pld import PLDAccountant
 from interrupted import assert_paid_once, broken_off_and_resumed, make
 
+import working as work
 from limbeck import Condenser
 from limbeck.errors import BadSettings, BudgetRefused
 from limbeck.methods import method_named
@@ -24,12 +25,11 @@ from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
-from limbeck.runs import condense as work
-from limbeck.runs.condense import make_plan
-from limbeck.runs.folder import RunLog
+from limbeck.runs.log import RunLog
 from limbeck.vault.ensemble.critics import Rivals
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ledger import Ledger
+from working import make_plan
 
 MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
 SMALL: dict[str, Any] = {
@@ -134,8 +134,8 @@ def test_killed_and_resumed_ends_in_the_same_release(
 
 
 def test_a_short_budget_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    request = work.Request(data="digits", ledger=str(tmp_path / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "gswgan", SMALL, None, 1e-5)
+    request = work.asked(ledger=str(tmp_path / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "gswgan", SMALL, None, 1e-5)
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
         ledger.set_budget("digits", plan.price.epsilon / 2, 1e-4)
     with pytest.raises(BudgetRefused, match="digits"):

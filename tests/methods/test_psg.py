@@ -17,8 +17,8 @@ from limbeck.privacy.accounting import price
 from limbeck.privacy.calibration import calibrate
 from limbeck.progress import Silent
 from limbeck.release.reader import read_release
-from limbeck.runs.condense import Request, condense, make_plan, plan_for
 from limbeck.vault.ledger import Ledger
+from working import DataReference, asked, condense, make_plan, plan_for
 
 MNIST = NAMED["mnist"].schema
 SMALL = {"per_class": 1, "width": 4, "R": 2, "T": 2, "K": 2, "J": 2}
@@ -67,14 +67,14 @@ def test_a_plan_states_the_papers_noise_beside_ours(cli: Any) -> None:
 def made(
     tmp_path: Path, name: str, settings: dict[str, Any], epsilon: float | None = None, data: str = "digits"
 ) -> Path:
-    request = Request(data=data, insecure_seed=3)
-    plan, source = plan_for(request, name, settings, epsilon, 1e-5)
+    request = asked(data=data, insecure_seed=3)
+    plan, source = plan_for(request.data, name, settings, epsilon, 1e-5)
     return condense(request, plan, source, tmp_path / name, Silent()).release
 
 
 def similarity_to_class_means(release: Path) -> float:
     """Mean cosine between each synthetic record and the mean of its class in the digits."""
-    found, records = read_release(release), Request(data="digits").source().load()
+    found, records = read_release(release), DataReference(data="digits").source().load()
     real = records.x.reshape(len(records.x), -1)
     means = np.stack([real[records.y == c].mean(0) for c in range(10)]) - real.mean(0)
     mine = found.x.reshape(len(found.x), -1)
@@ -94,12 +94,12 @@ def test_the_set_comes_to_look_like_its_classes(tmp_path: Path, name: str) -> No
 def test_the_ceilings_run_with_an_infinite_budget_only(tmp_path: Path, name: str) -> None:
     with pytest.raises(BudgetRefused):
         made(tmp_path, name, SMALL | {"K": 1}, float("inf"))
-    with Ledger.open(Request(data="digits").ledger_path) as ledger:
+    with Ledger.open(asked(data="digits").ledger_path) as ledger:
         ledger.set_budget("digits", float("inf"), 0.5)
     found = read_release(made(tmp_path, name, SMALL | {"K": 1}, float("inf")))
     assert found.certificate["private"] is False
     with pytest.raises(BadInput, match="not private"):
-        plan_for(Request(data="digits"), name, SMALL, 1.0, 1e-5)
+        plan_for(DataReference(data="digits"), name, SMALL, 1.0, 1e-5)
 
 
 def test_sets_of_the_way_there_are_kept_and_the_last_is_the_result(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from tiny import DELTA
 from limbeck.errors import NotAuthentic
 from limbeck.progress import Silent
 from limbeck.release.certificate import require_releasable, sign, signing_key, verify
-from limbeck.runs.condense import Request, condense, plan_for
 from limbeck.vault.noise import SECURE
+from working import asked, condense, plan_for
 
 Tamper = Callable[[dict[str, Any]], Any]
 
@@ -26,8 +26,8 @@ Tamper = Callable[[dict[str, Any]], Any]
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real release of the digits."""
     folder = tmp_path_factory.mktemp("digits")
-    request = Request(data="digits", ledger=str(folder / "ledger.sqlite"))
-    plan, source = plan_for(request, "ldpdc", {"per_class": 2, "L": 10, "sigma": 2.0}, None, DELTA)
+    request = asked(data="digits", ledger=str(folder / "ledger.sqlite"))
+    plan, source = plan_for(request.data, "ldpdc", {"per_class": 2, "L": 10, "sigma": 2.0}, None, DELTA)
     return condense(request, plan, source, folder / "release", Silent()).release
 
 

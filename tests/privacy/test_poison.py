@@ -20,11 +20,11 @@ from limbeck.progress import Silent
 from limbeck.release import certificate as certificates
 from limbeck.release.model import read_model
 from limbeck.release.reader import read_release
-from limbeck.runs.condense import Request, condense, make_plan
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault, _checked
+from working import asked, condense, make_plan
 
 TEACHERS: dict[str, Any] = {
     "per_class": 2, "teachers": 6, "T": 2, "batch": 3, "teacher_batch": 4, "first_steps": 1, "first": 2, "second": 3,
@@ -192,7 +192,7 @@ def test_a_whole_run_touches_records_only_to_answer_booked_questions(
         with Ledger.open(poisoned.ledger) as ledger:
             ledger.set_budget(poisoned.schema.name, float("inf"), DELTA)
     plan = make_plan(poisoned.schema, method, None if method.private else float("inf"), DELTA)
-    request = Request(data="tiny", ledger=str(poisoned.ledger))
+    request = asked(data="tiny", ledger=str(poisoned.ledger))
     outcome = condense(request, plan, poisoned, tmp_path / "out", Silent())
     assert len(poisoned.loads) == 1
     assert certificates.verify(outcome.release)["private"] is method.private
@@ -209,7 +209,7 @@ def test_a_refused_budget_reads_nothing(poisoned: PoisonedSource, tmp_path: Path
         ledger.set_budget(poisoned.schema.name, 0.1, DELTA)
     plan = make_plan(poisoned.schema, method_named("ldpdc", SETTINGS["ldpdc"]), None, DELTA)
     with pytest.raises(BudgetRefused):
-        condense(Request(data="tiny", ledger=str(poisoned.ledger)), plan, poisoned, tmp_path / "out", Silent())
+        condense(asked(data="tiny", ledger=str(poisoned.ledger)), plan, poisoned, tmp_path / "out", Silent())
     assert not poisoned.loads and not (tmp_path / "out").exists()
 
 
@@ -221,7 +221,7 @@ def test_a_reader_that_fails_gives_the_booking_back(poisoned: PoisonedSource, tm
     broken = Broken(poisoned.schema, poisoned.ledger)
     plan = make_plan(poisoned.schema, method_named("ldpdc", SETTINGS["ldpdc"]), None, DELTA)
     with pytest.raises(LimbeckError, match="disk"):
-        condense(Request(data="tiny", ledger=str(poisoned.ledger)), plan, broken, tmp_path / "out", Silent())
+        condense(asked(data="tiny", ledger=str(poisoned.ledger)), plan, broken, tmp_path / "out", Silent())
     with Ledger.open(poisoned.ledger) as ledger:
         account = ledger.account(poisoned.schema.name)
         assert account is None or not [b for b in account.bookings if b.state != "void"]

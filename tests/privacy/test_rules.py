@@ -26,7 +26,6 @@ from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import ADD_REMOVE, Schema
 from limbeck.release import certificate as certificates
 from limbeck.report.page import report_page
-from limbeck.runs.condense import make_plan
 from limbeck.vault.api import Grant, Identity, Map, OneHot, RandomFeatures
 from limbeck.vault.encoding import encode
 from limbeck.vault.ledger import Ledger
@@ -35,6 +34,7 @@ from limbeck.vault.maps import MAPS, blocks
 from limbeck.vault.maps.base import records_mix
 from limbeck.vault.noise import INSECURE, SECURE, Randomness
 from limbeck.vault.sampling import poisson_sample
+from working import make_plan
 
 MakeVault = Callable[..., LocalVault]
 COUNT = ClippedSum(label="counts", map="one_hot", clip=1.0, noise_multiplier=5.0, by_class=False)

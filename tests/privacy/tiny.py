@@ -13,7 +13,7 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
-from limbeck.runs.condense import Request, condense, make_plan
+from working import asked, condense, make_plan
 
 DELTA = 1e-5
 SIZES = (40, 30, 50)
@@ -40,6 +40,6 @@ def release_of(source: MemorySource, folder: Path, seed: int | None = None, **se
     """The release of a small LDPDC run over `source`, in a folder with its own ledger."""
     folder.mkdir(exist_ok=True)
     method = method_named("ldpdc", {"per_class": 2, "L": 5, "sigma": 2.0, **settings})
-    request = Request(data=source.schema.name, ledger=str(folder / "ledger.sqlite"), insecure_seed=seed)
+    request = asked(data=source.schema.name, ledger=str(folder / "ledger.sqlite"), insecure_seed=seed)
     plan = make_plan(source.schema, method, None, DELTA)
     return condense(request, plan, source, folder / "release", Silent()).release

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import working as work
 from limbeck.progress import Noted, Silent
 from limbeck.progress import reporter as progress
-from limbeck.runs import condense as work
 
 
 def test_it_is_noted_at_the_start_at_most_once_a_second_and_at_the_end(
@@ -61,8 +61,8 @@ class Watcher:
 
 def test_a_run_notes_how_far_it_is_and_leaves_no_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_NOTES", 0.0)
-    request = work.Request(data="digits")
-    plan, source = work.plan_for(request, "ldpdc", {"per_class": 4, "L": 10, "sigma": 2.0}, None, 1e-5)
+    request = work.asked()
+    plan, source = work.plan_for(request.data, "ldpdc", {"per_class": 4, "L": 10, "sigma": 2.0}, None, 1e-5)
     watcher = Watcher(tmp_path / "out")
     work.condense(request, plan, source, tmp_path / "out", watcher)
     # The file is written after the reporter was told, so it shows the step before.

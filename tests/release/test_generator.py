@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import limbeck
+import working as work
 from limbeck import Schema
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
@@ -21,7 +22,6 @@ from limbeck.progress import Silent
 from limbeck.release.certificate import verify
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
-from limbeck.runs import condense as work
 from releases import digits_release, signed_anew
 
 Cli = Callable[..., Any]
@@ -45,8 +45,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _condensed(root: Path, method: str, settings: dict[str, Any]) -> Path:
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"))
-    plan, source = work.plan_for(request, method, settings, None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, method, settings, None, 1e-5)
     return work.condense(request, plan, source, root / method, Silent()).release
 
 

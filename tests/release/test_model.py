@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import limbeck
+import working as work
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.progress import Silent
 from limbeck.release import certificate as certificates
@@ -20,7 +21,6 @@ from limbeck.release.certificate import sign, signing_key, verify
 from limbeck.release.model import is_model, load_model, read_model
 from limbeck.release.reader import read_release
 from limbeck.report.page import report_page
-from limbeck.runs import condense as work
 
 Cli = Callable[..., Any]
 SETTINGS = {"T": 3, "B": 100, "sigma": 2.0, "width": 4, "depth": 1}
@@ -29,8 +29,8 @@ SETTINGS = {"T": 3, "B": 100, "sigma": 2.0, "width": 4, "depth": 1}
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("model")
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "dpsgd", SETTINGS, None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "dpsgd", SETTINGS, None, 1e-5)
     return work.condense(request, plan, source, root / "model", Silent()).release
 
 
@@ -94,8 +94,8 @@ def test_evaluate_scores_the_model_itself(release: Path, cli: Cli) -> None:
 def test_a_model_is_not_read_as_a_set_nor_a_set_as_a_model(release: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="load_model"):
         read_release(release)
-    request = work.Request(data="digits", ledger=str(tmp_path / "ledger.sqlite"))
-    plan, source = work.plan_for(request, "ldpdc", {"per_class": 2, "sigma": 2.0}, None, 1e-5)
+    request = work.asked(ledger=str(tmp_path / "ledger.sqlite"))
+    plan, source = work.plan_for(request.data, "ldpdc", {"per_class": 2, "sigma": 2.0}, None, 1e-5)
     other = work.condense(request, plan, source, tmp_path / "set", Silent()).release
     assert not is_model(other) and "content" not in certificates.read(other)
     with pytest.raises(BadInput, match="synthetic set"):

@@ -13,12 +13,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import working as work
 from limbeck.errors import LimbeckError, RunConflict
 from limbeck.progress import Silent
 from limbeck.release import certificate as certificates
 from limbeck.release.destination import RUN_STATE as STATE
-from limbeck.runs import condense as work
-from limbeck.runs.folder import computing_with
+from limbeck.runs.execution import computing_with
 from limbeck.vault.ledger import Ledger
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -38,8 +38,8 @@ def one_thread() -> Iterator[None]:
 
 
 def made(method: str, root: Path) -> Path:
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"), insecure_seed=7)
-    plan, source = work.plan_for(request, method, METHODS[method], None, 1e-5)
+    request = work.asked(ledger=str(root / "ledger.sqlite"), insecure_seed=7)
+    plan, source = work.plan_for(request.data, method, METHODS[method], None, 1e-5)
     return work.condense(request, plan, source, root / "out", Silent(), checkpoint_seconds=0.0).release
 
 

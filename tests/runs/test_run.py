@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 import torch
 
+import working as work
 from limbeck.progress import Silent
 from limbeck.release.destination import RUN_STATE as STATE
 from limbeck.release.reader import read_release
-from limbeck.runs import condense as work
-from limbeck.runs.folder import computing_with, held
+from limbeck.runs.execution import computing_with
+from limbeck.runs.folder import held
 from limbeck.runs.run_file import decoded, encoded
 from limbeck.vault.api import Answer
 from limbeck.vault.ledger import Account, Ledger
@@ -41,11 +42,14 @@ import json, os, pathlib, signal, sys, time
 from pathlib import Path
 from limbeck.release import certificate
 from limbeck.release import writer as release
-from limbeck.runs import checkpoint, condense
-from limbeck.runs import folder as run
+from limbeck.runs import checkpoint
+from limbeck.runs.condense import condense
+from limbeck.runs.planning import plan_for
+from limbeck.runs.request import DataReference, Request, RunOptions
+from limbeck.runs.resume import resume
 from limbeck.data import DataSource
 from limbeck.progress import Silent
-from limbeck.runs.folder import RunRecord
+from limbeck.runs.record import RunRecord
 from limbeck.vault.ledger import Ledger
 
 def die():
@@ -75,15 +79,17 @@ def moved(call):
     out = lambda source, target: source.parent.name == "release" and Path(target).parent != source.parent
     patch(Path, "replace", call, False, out)
 
+DATA = "digits"
+
 def start(method, settings, out, seed):
-    request = condense.Request(data="digits", insecure_seed=seed)
-    plan, source = condense.plan_for(request, method, settings, None, 1e-5)
-    condense.condense(request, plan, source, Path(out), Silent(), checkpoint_seconds=0.0)
+    request = Request(data=DataReference(data=DATA), options=RunOptions(insecure_seed=seed))
+    plan, source = plan_for(request.data, method, settings, None, 1e-5)
+    condense(request, plan, source, Path(out), Silent(), checkpoint_seconds=0.0)
 
 # Prices and slow imports are done once, before the first child.
 import sklearn.datasets, limbeck.report.pages
 for method, settings in json.loads(sys.argv[1]).items():
-    condense.plan_for(condense.Request(data="digits"), method, settings, None, 1e-5)
+    plan_for(DataReference(data=DATA), method, settings, None, 1e-5)
 print("ready", flush=True)
 for line in sys.stdin:
     job = json.loads(line)
@@ -144,8 +150,8 @@ def nursery() -> Iterator[Nursery]:
 
 
 def condense(method: str, out: Path, seed: int | None = 7) -> None:
-    request = work.Request(data="digits", insecure_seed=seed)
-    plan, source = work.plan_for(request, method, SETTINGS[method], None, 1e-5)
+    request = work.asked(insecure_seed=seed)
+    plan, source = work.plan_for(request.data, method, SETTINGS[method], None, 1e-5)
     work.condense(request, plan, source, out, Silent(), checkpoint_seconds=0.0)
 
 
@@ -244,7 +250,7 @@ def test_killed_again_while_resuming(
     out = tmp_path / "out"
     nursery.kill("after(Ledger, 'forget', 2)", "ndpdc", out)
     for where in ("after(Ledger, 'store', 2)", "before(Ledger, 'finish')", "moved(2)"):
-        nursery.kill(f"start = lambda *a: condense.resume(Path({str(out)!r}), Silent())\n{where}", "ndpdc", out)
+        nursery.kill(f"start = lambda *a: resume(Path({str(out)!r}), Silent())\n{where}", "ndpdc", out)
     assert cli("resume", out).code == 0
     assert_whole(out, uninterrupted["ndpdc"])
 
@@ -385,9 +391,7 @@ def own_data(tmp_path: Path) -> Path:
 
 
 def kill_own(nursery: Nursery, where: str, data: Path, out: Path) -> None:
-    opened = f"DATA = {str(data)!r}; Request = condense.Request\n"
-    opened += "condense.Request = lambda data, **named: Request(data=DATA, **named)\n"
-    nursery.kill(opened + where, "ldpdc", out)
+    nursery.kill(f"DATA = {str(data)!r}\n" + where, "ldpdc", out)
 
 
 def test_data_that_is_away_can_come_back(nursery: Nursery, cli: Cli, own_data: Path, tmp_path: Path) -> None:

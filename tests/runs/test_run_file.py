@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+import working as work
 from limbeck.errors import LimbeckError
 from limbeck.progress import Silent
 from limbeck.release.destination import RUN_STATE as STATE
-from limbeck.runs import condense as work
-from limbeck.runs.folder import RunRecord, computing_with
+from limbeck.runs.execution import computing_with
+from limbeck.runs.record import RunRecord
 from limbeck.runs.run_file import DIGEST, decoded, encoded
 from limbeck.serve.site import Site
 from limbeck.vault.ledger import Ledger
@@ -45,9 +46,9 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
             raise KeyboardInterrupt
         return store(*arguments, **named)
 
-    request = work.Request(data="digits", ledger=str(root / "ledger.sqlite"), insecure_seed=7)
+    request = work.asked(ledger=str(root / "ledger.sqlite"), insecure_seed=7)
     settings = {"per_class": 4, "L": 10, "sigma": 2.0}
-    plan, source = work.plan_for(request, "ldpdc", settings, None, 1e-5)
+    plan, source = work.plan_for(request.data, "ldpdc", settings, None, 1e-5)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Ledger, "store", interrupted)
         work.condense(request, plan, source, root / "out", Silent(), checkpoint_seconds=0.0)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from limbeck.cli.options import Data, Delta, Json, Label, LedgerPath, Root, SchemaPath, epsilon_value
+from limbeck.cli.options import (
+    Data,
+    Delta,
+    Json,
+    Label,
+    LedgerPath,
+    Root,
+    SchemaPath,
+    data_reference,
+    epsilon_value,
+    text_of,
+)
 from limbeck.cli.output import Stopped, emit, reporter, table
 from limbeck.errors import BadInput
 
@@ -47,21 +57,17 @@ def continual(
     as_json: Json = False,
 ) -> None:
     """Learn classes in stages, each from another party: sets per stage against a model that is handed on."""
-    from limbeck.experiments.continual import Course, run_course
-    from limbeck.runs.condense import Request
+    from limbeck.experiments.continual import run_continual
+    from limbeck.experiments.continual_plan import Continual
+    from limbeck.runs.request import Request, RunOptions
 
     request = Request(
-        data=data,
-        schema=None if schema is None else str(schema),
-        label=label,
-        root=str(root) if root is not None else os.environ.get("LIMBECK_DATA"),
-        ledger=None if ledger is None else str(ledger),
-        device=device,
-        insecure_seed=insecure_seed,
+        data=data_reference(data, schema, label, root),
+        options=RunOptions(ledger=text_of(ledger), device=device, insecure_seed=insecure_seed),
     )
     value = epsilon_value(epsilon)
     assert value is not None
-    course = Course(
+    spec = Continual(
         request=request,
         epsilon=value,
         delta=delta,
@@ -74,7 +80,7 @@ def continual(
     )
     try:
         with reporter() as shown:
-            result = run_course(course, out, shown)
+            result = run_continual(spec, out, shown)
     except KeyboardInterrupt:
         raise Stopped("Stopped; finished stages are kept. Give the same command again to go on.") from None
     emit(as_json, result, _lines(result, out))

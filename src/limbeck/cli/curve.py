@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from limbeck.cli.datasets import ready
-from limbeck.cli.options import Json, Label, Root, SchemaPath
+from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, std_text, table
 
 
@@ -37,15 +37,12 @@ def curve(
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_place
     from limbeck.report.figure import Line, line_picture
-    from limbeck.runs.condense import Request, checked_device
+    from limbeck.runs.execution import checked_device
 
     checked_device(device)
     for path in (out, picture):
         require_result_place(path)
-    request = Request(
-        data=test, schema=str(schema) if schema else None, label=label, root=str(root) if root else None
-    )  # fmt: skip
-    source = request.source("test")
+    source = data_reference(test, schema, label, root).source("test")
     ready(source)
     with reporter() as shown:
         result = curve_of(release, source, model, preset, repeats, seed, device, shown)

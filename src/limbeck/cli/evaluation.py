@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limbeck.cli.datasets import ready
-from limbeck.cli.options import Json, Label, Root, SchemaPath
+from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, std_text, table
 from limbeck.errors import BadInput
 
@@ -90,7 +90,7 @@ def evaluate(
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_place
     from limbeck.release.model import is_model
-    from limbeck.runs.condense import checked_device
+    from limbeck.runs.execution import checked_device
 
     checked_device(device)
     require_result_place(out)
@@ -138,10 +138,9 @@ def _sources(
 ) -> tuple[DataSource, DataSource | None]:
     """The test records, and the real training records where they are asked for. Opening them reads none."""
     from limbeck.data.source import split_suffix
-    from limbeck.runs.condense import Request
 
     def opened(data: str, split: str) -> DataSource:
-        return Request(data=data, schema=where["schema"], label=where["label"], root=where["root"]).source(split)
+        return data_reference(data, where["schema"], where["label"], where["root"]).source(split)
 
     given = test or real
     assert given is not None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from limbeck.cli.datasets import ready
-from limbeck.cli.options import Json, Label, Root, SchemaPath
+from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, table
 
 
@@ -51,15 +51,13 @@ def fidelity(
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_place
-    from limbeck.runs.condense import Request, checked_device
+    from limbeck.runs.execution import checked_device
 
     checked_device(device)
     require_result_place(out, "Figures of private records are")
-    text = {name: None if value is None else str(value) for name, value in (("schema", schema), ("root", root))}
-    real = Request(data=data, schema=text["schema"], label=label, root=text["root"])
-    heldout = Request(data=test or data, schema=text["schema"], label=label, root=text["root"])
     options = Options(inception=inception, most=most, epochs=judge_epochs, device=device)
-    train, tested = real.source("train"), heldout.source("test")
+    train = data_reference(data, schema, label, root).source("train")
+    tested = data_reference(test or data, schema, label, root).source("test")
     ready(train, tested)
     with reporter() as shown:
         result = fidelity_of_release(release, train, tested, options, shown)

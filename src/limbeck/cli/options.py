@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from limbeck.errors import BadInput
+
+if TYPE_CHECKING:
+    from limbeck.runs.request import DataReference
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 LedgerPath = Annotated[
@@ -49,6 +53,20 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method as key=value, see 'limbeck methods'. May be repeated."),
 ]
+
+
+def data_reference(
+    data: str | None, schema: Path | str | None, label: str | None, root: Path | str | None
+) -> DataReference:
+    """What the options --schema, --label and --root say about where the records are."""
+    from limbeck.runs.request import DataReference
+
+    named = root or os.environ.get("LIMBECK_DATA")
+    return DataReference(data=data, schema=text_of(schema), label=label, root=text_of(named))
+
+
+def text_of(path: Path | str | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def epsilon_value(text: str | None) -> float | None:

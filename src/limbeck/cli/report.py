@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from limbeck.cli.datasets import ready
-from limbeck.cli.options import Json, Label, LedgerPath, Root, SchemaPath
+from limbeck.cli.options import Json, Label, LedgerPath, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit
 from limbeck.privacy.queries import finite_or_word
 
@@ -57,14 +57,10 @@ def report(
     from limbeck.release.editions import OWNER, checked_edition
     from limbeck.report.gather import Sources, default_place, gather, require_place
     from limbeck.report.page import render
-    from limbeck.runs.condense import Request
 
     place = out or default_place(run, checked_edition(edition))
     require_place(place, run)
-    request = Request(
-        data=data, schema=None if schema is None else str(schema), label=label, root=None if root is None else str(root)
-    )
-    real = None if data is None else request.source()
+    real = None if data is None else data_reference(data, schema, label, root).source()
     ready(real)
     sources = Sources(
         run=run,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,8 +23,10 @@ from limbeck.cli.options import (
     Root,
     SchemaPath,
     Set,
+    data_reference,
     epsilon_value,
     settings_from,
+    text_of,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
 from limbeck.data.memory import out_of_memory, ran_out
@@ -33,6 +34,7 @@ from limbeck.privacy.queries import finite_or_word
 
 if TYPE_CHECKING:
     from limbeck.runs.condense import Outcome
+    from limbeck.runs.planning import Quote
 
 Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
 InsecureSeed = Annotated[
@@ -69,25 +71,20 @@ def condense(
     as_json: Json = False,
 ) -> None:
     """Turn a private data set into a small synthetic one. Its epsilon is booked first; it can be stopped and resumed."""
-    from limbeck.runs import condense as work
+    from limbeck.runs.condense import condense as run
+    from limbeck.runs.planning import plan_for
+    from limbeck.runs.request import Request, RunOptions
 
-    request = work.Request(
-        data=data,
-        schema=_text(schema),
-        label=label,
-        root=_text(root or _environment_root()),
-        ledger=_text(ledger),
-        insecure_seed=insecure_seed,
-        device=device,
-    )
-    plan, source = work.plan_for(request, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
+    reference = data_reference(data, schema, label, root)
+    options = RunOptions(ledger=text_of(ledger), insecure_seed=insecure_seed, device=device)
+    plan, source = plan_for(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
     ready(source)
     with stoppable(out), reporter() as shown:
         shown.say(
             f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
             f"{plan.price.adjacency}. You may stop it with Ctrl-C and go on later."
         )
-        outcome = work.condense(request, plan, source, out, shown)
+        outcome = run(Request(data=reference, options=options), plan, source, out, shown)
     _emit_outcome(outcome, as_json)
 
 
@@ -97,10 +94,10 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped or broke off. Nothing is paid twice."""
-    from limbeck.runs import condense as work
+    from limbeck.runs.resume import resume as go_on
 
     with stoppable(run), reporter() as shown:
-        outcome = work.resume(run, shown, ledger)
+        outcome = go_on(run, shown, ledger)
     _emit_outcome(outcome, as_json)
 
 
@@ -124,17 +121,6 @@ def stoppable(run: Path) -> Iterator[None]:
 
 def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
     release, plan = outcome.release, outcome.plan
-    values = {
-        "release": str(release),
-        "dataset": plan.dataset,
-        "method": plan.method,
-        "epsilon": finite_or_word(plan.price.epsilon),
-        "delta": plan.price.delta,
-        "adjacency": plan.price.adjacency,
-        "releasable": outcome.releasable,
-        "seconds": outcome.seconds,
-        "ledger_created": outcome.ledger_created,
-    }
     lines = [
         f"release   {release}",
         f"epsilon   {finite_or_word(plan.price.epsilon)} (delta {plan.price.delta:g}, {plan.price.adjacency})",
@@ -143,7 +129,7 @@ def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
     ]
     if not outcome.releasable:
         lines.append("NOT RELEASABLE: this set is not private. Never share it.")
-    emit(as_json, values, lines)
+    emit(as_json, outcome.to_dict(), lines)
 
 
 def plan(
@@ -159,68 +145,39 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show what a run would ask and what it would cost. Reads no record, books nothing."""
-    from limbeck.methods import method_named
-    from limbeck.privacy.calibration import calibrate
-    from limbeck.runs.condense import Request, plan_for
+    from limbeck.runs.planning import quote
 
-    request = Request(data=data, schema=_text(schema), label=label, root=_text(root or _environment_root()))
-    chosen, target = settings_from(settings, per_class), epsilon_value(epsilon)
-    drawn, source = plan_for(request, method, chosen, target, delta)
-    queries = [query.to_dict() for query in drawn.queries]
-    values: dict[str, Any] = {
-        **drawn.price.to_dict(),
-        "dataset": drawn.dataset,
-        "method": drawn.method,
-        "settings": drawn.settings,
-        "queries": queries,
-        "noise_multiplier": drawn.queries[0].noise_multiplier,
-    }
-    made = method_named(method, chosen).resolved(source.schema, target)
-    if target is not None and made.fixed_noise is None:
-        base = calibrate(lambda noise: made.queries(source.schema, noise), target, delta, "rdp")
-        values["noise_multiplier_rdp"] = made.queries(source.schema, base)[0].noise_multiplier
-    for query, share in zip(queries, budget_shares(queries), strict=True):
-        query["share"] = share
+    reference = data_reference(data, schema, label, root)
+    found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
+    emit(as_json, found.to_dict(), _plan_lines(found))
+
+
+def _plan_lines(found: Quote) -> list[str]:
+    drawn, price = found.plan, found.plan.price
     rows = [("query", "map", "clip", "noise", "rate", "count", "share of the budget")] + [
         (
-            q["label"],
-            q["map"],
-            f"{q['clip']}"[:8],
-            f"{q['noise_multiplier']:g}",
-            f"{_chance(q):.6g}",
-            q["count"],
-            f"{q['share']:.1%}",
+            query.label,
+            query.map,
+            f"{finite_or_word(query.clip)}"[:8],
+            f"{query.noise_multiplier:g}",
+            f"{query.chance:.6g}",
+            str(query.count),
+            f"{share:.1%}",
         )
-        for q in queries
+        for query, share in zip(drawn.queries, drawn.shares, strict=True)
     ]
+    epsilon = finite_or_word(price.epsilon)
     lines = [
-        f"{drawn.method} on {drawn.dataset}: epsilon {values['epsilon']}, delta {delta:g}, {drawn.price.adjacency}",
-        f"PLD {finite_or_word(drawn.price.epsilon_pld)}, RDP {finite_or_word(drawn.price.epsilon_rdp)}",
+        f"{drawn.method} on {drawn.dataset}: epsilon {epsilon}, delta {price.delta:g}, {price.adjacency}",
+        f"PLD {finite_or_word(price.epsilon_pld)}, RDP {finite_or_word(price.epsilon_rdp)}",
         *table(rows),
     ]
-    if "noise_multiplier_rdp" in values:
+    if found.noise_multiplier_rdp is not None:
         lines.append(
-            f"noise of '{queries[0]['label']}' {values['noise_multiplier']:g}; by RDP alone, as in the papers, "
-            f"{values['noise_multiplier_rdp']:g}"
+            f"noise of '{drawn.queries[0].label}' {found.noise_multiplier:g}; by RDP alone, as in the papers, "
+            f"{found.noise_multiplier_rdp:g}"
         )
-    emit(as_json, values, lines)
-
-
-def budget_shares(queries: list[dict[str, Any]]) -> list[float]:
-    """About how much of the price each query makes up: squares of rate / noise add up over Gaussian answers."""
-    weights = [
-        q["count"] * (_chance(q) / q["noise_multiplier"]) ** 2 if q["noise_multiplier"] else float("inf")
-        for q in queries
-    ]
-    total = sum(weights)
-    return [1 / len(weights) if total == float("inf") else weight / total for weight in weights]
-
-
-def _chance(query: dict[str, Any]) -> float:
-    """The chance that one record has a part in one draw of an answer."""
-    if query["kind"] == "teacher_gradient":
-        return 1 / float(query["teachers"])
-    return float(max(query.get("rate", [1.0])))
+    return lines
 
 
 def methods(as_json: Json = False) -> None:
@@ -272,11 +229,3 @@ def demo(
         f"report    {result['report']}",
     ]
     emit(as_json, result, lines)
-
-
-def _environment_root() -> str | None:
-    return os.environ.get("LIMBECK_DATA")
-
-
-def _text(path: Path | str | None) -> str | None:
-    return None if path is None else str(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +18,10 @@ from limbeck.cli.options import (
     Root,
     SchemaPath,
     Set,
+    data_reference,
     epsilon_value,
     settings_from,
+    text_of,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
 from limbeck.errors import BadInput
@@ -68,17 +69,12 @@ def sweep(
     """
     from limbeck.experiments.sweep import run_sweep
     from limbeck.experiments.sweep_plan import Sweep
-    from limbeck.runs.condense import Request, checked_device
+    from limbeck.runs.execution import checked_device
+    from limbeck.runs.request import Request, RunOptions
 
     checked_device(device)
-    place = root or os.environ.get("LIMBECK_DATA")
     request = Request(
-        data=data,
-        schema=None if schema is None else str(schema),
-        label=label,
-        root=None if place is None else str(place),
-        ledger=None if ledger is None else str(ledger),
-        device=device,
+        data=data_reference(data, schema, label, root), options=RunOptions(ledger=text_of(ledger), device=device)
     )
     spec = Sweep(
         method=method,

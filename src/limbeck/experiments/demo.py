@@ -14,7 +14,9 @@ from limbeck.progress import Reporter
 from limbeck.release.destination import require_outside
 from limbeck.report.gather import Sources, gather
 from limbeck.report.page import render
-from limbeck.runs.condense import Request, condense, plan_for
+from limbeck.runs.condense import condense
+from limbeck.runs.planning import plan_for
+from limbeck.runs.request import DataReference, Request, RunOptions
 
 DATA, METHOD, EPSILON, DELTA = "digits", "elixir", 1.0, 1e-5
 SETTINGS = {"per_class": 10}
@@ -29,15 +31,16 @@ def run_demo(out: Path, reporter: Reporter) -> dict[str, Any]:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     write_atomic(out / MARK, as_json({"demo": DATA}))
-    request = Request(data=DATA, ledger=str(out / "ledger" / "ledger.sqlite"))
+    data = DataReference(data=DATA)
     (out / "ledger").mkdir()
-    plan, source = plan_for(request, METHOD, SETTINGS, EPSILON, DELTA)
+    plan, source = plan_for(data, METHOD, SETTINGS, EPSILON, DELTA)
     reporter.say(
         f"condensing {source.schema.records} handwritten digits to {SETTINGS['per_class']} per class at epsilon {EPSILON:g}"
     )
+    request = Request(data=data, options=RunOptions(ledger=str(out / "ledger" / "ledger.sqlite")))
     outcome = condense(request, plan, source, out / "release", reporter)
     reporter.say("training networks on the synthetic set alone, scoring them on real digits")
-    test = Request(data=DATA).source("test")
+    test = data.source("test")
     scores = evaluate_release(outcome.release, test, ["convnet", "mlp"], None, 3, 0, "cpu", reporter)
     write_atomic(out / "evaluation.json", as_json(scores))
     shown = gather(Sources(run=outcome.release, evaluations=[out / "evaluation.json"]))

@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,10 @@ from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.destination import is_unfinished, require_outside
 from limbeck.release.model import is_model
 from limbeck.report.sweep_figure import Line, draw_curve
-from limbeck.runs.condense import Request, condense, resume
-from limbeck.runs.folder import RunRecord
+from limbeck.runs.condense import condense
+from limbeck.runs.record import RunRecord
+from limbeck.runs.request import Request
+from limbeck.runs.resume import resume
 from limbeck.vault.ledger import Ledger
 
 FORMAT = 1
@@ -54,14 +56,14 @@ def run_sweep(
     """
     spec = _specification(sweep, request)
     _claim(out, spec)
-    test = Request(data=sweep.test, schema=request.schema, label=request.label, root=request.root).source("test")
-    jobs, source = plan_jobs(sweep, request, out)
+    test = replace(request.data, data=sweep.test, part=None).source("test")
+    jobs, source = plan_jobs(sweep, request.data, out)
     _check_scoring(sweep, source, test)
     for needed in () if only_price else (source, test):
         needed.prepare()  # a set that cannot be had is found before anything is paid
     whole = [(job.release / CERTIFICATE).exists() for job in jobs]
     begun = any(job.release.exists() for job in jobs) and not all(whole)
-    with _ledger_to_read(request.ledger_path, begun) as ledger:
+    with _ledger_to_read(request.options.ledger_path, begun) as ledger:
         unpaid = [job for job in jobs if not _is_paid(job, ledger)]
         price = _price(jobs, unpaid)
         reporter.say(
@@ -76,7 +78,7 @@ def run_sweep(
     for number, job in enumerate(jobs, 1):
         reporter.say(f"set {number} of {len(jobs)}: {_named(job.values)}, epsilon {job.epsilon}")
         created |= _make(job, request, source, reporter)
-        _score(job, sweep, test, request.device, reporter)
+        _score(job, sweep, test, request.options.device, reporter)
         _write(out / NAME, _result(spec, jobs, test))
     result = _result(spec, jobs, test)
     _draw(result, sweep, out / "curve.png")
@@ -88,7 +90,7 @@ def _specification(sweep: Sweep, request: Request) -> dict[str, Any]:
     values["vary"] = [[key, *each] for key, each in sweep.vary.items()]
     values["models"] = None if sweep.models is None else list(sweep.models)
     values["epsilon"] = None if sweep.epsilon is None else finite_or_word(sweep.epsilon)
-    return {**values, "data": request.data, "ledger": str(request.ledger_path.absolute())}
+    return {**values, "data": request.data.data, "ledger": str(request.options.ledger_path.absolute())}
 
 
 def _claim(out: Path, spec: dict[str, Any]) -> None:

@@ -13,7 +13,8 @@ from limbeck.data import DataSource
 from limbeck.errors import BadInput, BudgetRefused
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import finite_or_word
-from limbeck.runs.condense import Request, plan_for
+from limbeck.runs.planning import plan_for
+from limbeck.runs.request import DataReference
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.ledger.sums import budget_command, check_fits, rounded_up, total
 
@@ -92,14 +93,14 @@ class Cost:
         return {"sets": self.sets, "epsilon": finite_or_word(self.epsilon), "delta": self.delta}
 
 
-def plan_jobs(sweep: Sweep, request: Request, out: Path) -> tuple[list[Job], DataSource]:
+def plan_jobs(sweep: Sweep, data: DataReference, out: Path) -> tuple[list[Job], DataSource]:
     """All sets of all points. The points are the combinations of the varied values, the first one slowest."""
     jobs: list[Job] = []
-    source = request.source()
+    source = data.source()
     for number, values in enumerate(_points(sweep.vary), 1):
         settings = {**sweep.settings, **{key: value for key, value in values.items() if key != EPSILON}}
         epsilon = _epsilon_value(values[EPSILON]) if EPSILON in values else sweep.epsilon
-        plan, _ = plan_for(request, sweep.method, settings, epsilon, sweep.delta)
+        plan, _ = plan_for(data, sweep.method, settings, epsilon, sweep.delta)
         for repeat in range(1, sweep.repeat + 1):
             # Other weights and another start for every set; the noise is fresh in any case.
             seeded = {**plan.settings, "seed": plan.settings["seed"] + repeat - 1}

@@ -38,6 +38,13 @@ class Plan:
         """How often each query may be asked. The ledger counts against this, not against a configuration (rule 1)."""
         return {query.label: query.count for query in self.queries}
 
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """About how much of the price each query makes up: their weights add up over Gaussian answers."""
+        weights = [query.weight for query in self.queries]
+        total = sum(weights)
+        return tuple(1 / len(weights) if math.isinf(total) else weight / total for weight in weights)
+
     def query(self, label: str) -> Query | None:
         return next((query for query in self.queries if query.label == label), None)
 

@@ -50,10 +50,21 @@ class Noised:
 
     clip: float
     noise_multiplier: float
+    count: int
 
     @property
     def is_private(self) -> bool:
         return self.noise_multiplier > 0
+
+    @property
+    def chance(self) -> float:
+        """The chance that one record has a part in one draw of an answer, at most."""
+        return 1.0
+
+    @property
+    def weight(self) -> float:
+        """What all answers weigh in the price, next to other queries: squares of chance / noise add up over Gaussian answers."""
+        return self.count * (self.chance / self.noise_multiplier) ** 2 if self.is_private else math.inf
 
     @property
     def noise_std(self) -> float:
@@ -100,6 +111,10 @@ class ClippedSum(Noised):
         else:
             require_positive("noise_multiplier", self.noise_multiplier)
             require_positive("clip", self.clip)
+
+    @property
+    def chance(self) -> float:
+        return max(self.rate)
 
     def rate_of(self, classes: int) -> tuple[float, ...]:
         """The sampling rate of each class."""
@@ -201,6 +216,10 @@ class TeacherGradient(Noised):
     def __post_init__(self) -> None:
         _check_teacher_query(self)
         require_count("draws", self.draws)
+
+    @property
+    def chance(self) -> float:
+        return 1 / self.teachers
 
     def event(self) -> DpEvent:
         """What all `count` answers cost together. Guarantee: depends on the public fields only."""

@@ -22,8 +22,11 @@ from limbeck.release.destination import is_unfinished
 from limbeck.release.generator import Generator, has_generator, load_generator
 from limbeck.release.model import is_model, read_model
 from limbeck.release.reader import read_release
-from limbeck.runs.condense import Request, condense, make_plan, resume
-from limbeck.runs.folder import RunRecord, load_plan
+from limbeck.runs.condense import condense
+from limbeck.runs.planning import make_plan
+from limbeck.runs.record import RunRecord
+from limbeck.runs.request import DataReference, Request, RunOptions
+from limbeck.runs.resume import resume
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +100,9 @@ class Condenser:
                 "fit needs schema=Schema(...): shape, classes and value range must be public, not read off X."
             )
         plan = self.plan(schema)
-        request = Request(
-            data=None,
-            ledger=None if self.ledger is None else str(self.ledger),
-            device=self.device,
-            insecure_seed=self.insecure_seed,
-        )
+        ledger = None if self.ledger is None else str(self.ledger)
+        options = RunOptions(ledger=ledger, device=self.device, insecure_seed=self.insecure_seed)
+        request = Request(data=DataReference(data=None), options=options)
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "release" if out is None else Path(out)
             source = ArraySource(schema, X, y)
@@ -131,5 +131,5 @@ class Condenser:
 
 
 def _require_same_plan(folder: Path, plan: Plan) -> None:
-    if load_plan(RunRecord.read(folder)) != plan:
+    if RunRecord.read(folder).plan != plan:
         raise RunConflict(f"{folder} holds an unfinished run with another plan; choose another out.")

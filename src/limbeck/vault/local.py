@@ -7,6 +7,7 @@ given. Before booking nothing has been read; what has not been stored is given t
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from limbeck.privacy.accounting import price, require_delta
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum, Query, apart
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Answer, Grant
+from limbeck.vault.api import Answer, Grant, State
 from limbeck.vault.encoding import encode
 from limbeck.vault.ensemble.desk import Desk, check_batch
 from limbeck.vault.ensemble.kinds import QUESTIONS
@@ -43,7 +44,7 @@ class PrivateSource(Protocol):
 
 
 class LocalVault:
-    """Private records behind the four calls of `limbeck.vault.api`."""
+    """Private records in this process, behind the contract of `limbeck.vault.api`."""
 
     def __init__(
         self,
@@ -93,11 +94,15 @@ class LocalVault:
         )
         return Grant(id=identity, plan=plan)
 
-    def take_up(self, identity: str, plan: Plan) -> Grant:
-        """Take up a grant after an interruption. It is booked if the crash came before that, and paid once."""
-        if self._ledger.state(identity) == "finished":
+    def take_up(self, identity: str, plan: Plan, booked: bool = False) -> Grant:
+        if booked:
+            self._ledger.grant(identity)  # says so if this ledger has never seen it
+        if self.state(identity) == "finished":
             return Grant(id=identity, plan=plan)
         return self.grant(plan, identity)
+
+    def state(self, identity: str) -> State | None:
+        return self._ledger.state(identity)
 
     def open_records(self, grant: Grant) -> None:
         """Read the records, so that a file that cannot be read is found before anything is asked.
@@ -116,8 +121,7 @@ class LocalVault:
         try:
             self._records = _checked(self._source.load(), self._schema)
         except Exception:
-            if not sum(self._ledger.drawn(grant.id).values()):
-                self._ledger.void(grant.id)
+            self.give_back(grant)
             raise
 
     def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
@@ -154,6 +158,16 @@ class LocalVault:
                 "or resume it; it is then booked anew."
             )
         return booked
+
+    def give_back(self, grant: Grant) -> bool:
+        """The one place that gives a booking back: while not one answer is stored for it."""
+        if any(self.drawn(grant).values()):
+            return False
+        self._ledger.void(grant.id)
+        return True
+
+    def drawn(self, grant: Grant) -> Mapping[str, int]:
+        return self._ledger.drawn(grant.id)
 
     def forget(self, grant: Grant, label: str, before: int) -> None:
         """Drop stored answers that a checkpoint has made needless."""

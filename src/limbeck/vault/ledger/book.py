@@ -54,6 +54,7 @@ from limbeck.vault.ledger.rows import (
 from limbeck.vault.ledger.sums import (
     Account,
     Booking,
+    State,
     account_of,
     budget_command,
     check_fits,
@@ -182,7 +183,7 @@ class Ledger:
                 )
             return append_booking(db, dataset, plan, method, epsilon, delta, counts, grant)
 
-    def state(self, grant: str) -> str | None:
+    def state(self, grant: str) -> State | None:
         """The state of a booking; None for a grant that was never booked."""
         with self.file.transaction(write=False) as db:
             return read_grant(db, grant).state if is_booked(db, grant) else None

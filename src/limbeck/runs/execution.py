@@ -1,0 +1,85 @@
+"""The work of a booked run: records are opened, the method asks and makes its result, the release is staged and put in place."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+
+from limbeck.errors import BadInput, OutputFault
+from limbeck.methods import Method, Result, TrainedModel, method_named
+from limbeck.progress import Reporter
+from limbeck.runs.folder import is_staged, put_in_place, staging
+from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS, RunLog
+from limbeck.vault.api import Answer, Grant, Map, Question, Vault
+
+
+def carry_out(
+    folder: Path,
+    vault: Vault,
+    grant: Grant,
+    write_release: Callable[[Path, Result], None],
+    reporter: Reporter,
+    device: torch.device,
+    checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+    start: TrainedModel | None = None,
+) -> None:
+    """Run the method of a booked grant to its release, from wherever an earlier attempt got to.
+
+    `start` is a model, released before, that the method is to go on from.
+    """
+    staged = staging(folder)
+    if not is_staged(folder):
+        vault.open_records(grant)
+        shutil.rmtree(staged, ignore_errors=True)
+        method = method_named(grant.plan.method, grant.plan.settings)
+        result = run_method(method, folder, vault, grant, reporter, device, checkpoint_seconds, start)
+        try:
+            staged.mkdir()
+            write_release(staged, result)
+        except OSError as error:
+            raise OutputFault(f"The release could not be written: {error.strerror or error}.") from None
+    vault.close(grant)
+    put_in_place(folder)
+
+
+def run_method(
+    method: Method,
+    folder: Path,
+    vault: Vault,
+    grant: Grant,
+    reporter: Reporter,
+    device: torch.device,
+    every: float,
+    start: TrainedModel | None = None,
+) -> Result:
+    def ask(label: str, index: int, mapping: Map | Question) -> Answer:
+        return vault.ask(grant, label, index, mapping)
+
+    logbook = RunLog(folder, vault, grant, reporter, every)
+    if start is not None:
+        return method.run_from(start, vault.describe(), ask, logbook, device)
+    return method.run(vault.describe(), ask, logbook, device)
+
+
+@contextlib.contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """With so many threads, and afterwards with as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def checked_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+        return device
+    except (RuntimeError, AssertionError):
+        raise BadInput(f"The device '{name}' is not available here; use --device cpu.") from None

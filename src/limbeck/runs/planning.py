@@ -1,0 +1,84 @@
+"""From a data set and a method to a priced plan, and what an owner wants to know of it. Reads no record, books nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from limbeck.data import DataSource
+from limbeck.errors import BadInput
+from limbeck.methods import Method, method_named, settings_of
+from limbeck.privacy.calibration import calibrate
+from limbeck.privacy.plan import Plan, draw_up
+from limbeck.privacy.schema import Schema
+from limbeck.runs.request import DataReference
+
+
+def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: float) -> Plan:
+    """Price a method for a data set. Reads no record."""
+    schema.require_confirmed()
+    method = method.resolved(schema, epsilon)
+    method.check(schema)
+    if not method.private and epsilon is not None and not math.isinf(epsilon):
+        raise BadInput(
+            f"Method '{method.name}' is not private, so epsilon={epsilon:g} cannot be kept; give --epsilon inf."
+        )
+    return draw_up(
+        schema=schema,
+        method=method.name,
+        settings=settings_of(method),
+        queries_at=lambda noise: method.queries(schema, noise),
+        epsilon=epsilon,
+        delta=delta,
+        noise_multiplier=method.fixed_noise,
+    )
+
+
+def plan_for(
+    data: DataReference, method: str, settings: Mapping[str, Any], epsilon: float | None, delta: float
+) -> tuple[Plan, DataSource]:
+    """The plan of a method by name, and the source that it is for."""
+    source = data.source()
+    return make_plan(source.schema, method_named(method, settings), epsilon, delta), source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """A plan as its owner sees it before paying.
+
+    noise_multiplier_rdp: of the first query, if RDP alone decided, as in the papers; None where the noise was fixed.
+    """
+
+    plan: Plan
+    noise_multiplier_rdp: float | None = None
+
+    @property
+    def noise_multiplier(self) -> float:
+        return self.plan.queries[0].noise_multiplier
+
+    def to_dict(self) -> dict[str, Any]:
+        plan = self.plan
+        shares = zip(plan.queries, plan.shares, strict=True)
+        values = {
+            **plan.price.to_dict(),
+            "dataset": plan.dataset,
+            "method": plan.method,
+            "settings": plan.settings,
+            "queries": [{**query.to_dict(), "share": share} for query, share in shares],
+            "noise_multiplier": self.noise_multiplier,
+        }
+        if self.noise_multiplier_rdp is not None:
+            values["noise_multiplier_rdp"] = self.noise_multiplier_rdp
+        return values
+
+
+def quote(data: DataReference, method: str, settings: Mapping[str, Any], epsilon: float | None, delta: float) -> Quote:
+    """What a run would ask and cost."""
+    plan, source = plan_for(data, method, settings, epsilon, delta)
+    made = method_named(method, settings).resolved(source.schema, epsilon)
+    if epsilon is None or made.fixed_noise is not None:
+        return Quote(plan=plan)
+    base = calibrate(lambda noise: made.queries(source.schema, noise), epsilon, delta, "rdp")
+    return Quote(plan=plan, noise_multiplier_rdp=made.queries(source.schema, base)[0].noise_multiplier)

@@ -1,0 +1,108 @@
+"""Take up an interrupted run: replay its stored answers, pay nothing, end in the same release."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from limbeck.data import Records
+from limbeck.errors import LedgerFault, RunConflict, WallBreach
+from limbeck.privacy.schema import Schema
+from limbeck.progress import Reporter
+from limbeck.release.destination import RUN_STATE, resume_command
+from limbeck.release.staged import fault_of
+from limbeck.runs.condense import Outcome, finish, outcome_of, require_set_budget
+from limbeck.runs.execution import checked_device, computing_with
+from limbeck.runs.folder import held, is_staged, put_in_place, staging
+from limbeck.runs.record import RunRecord, new_grant_id
+from limbeck.vault.api import Grant, Randomness, Vault
+from limbeck.vault.ledger import Ledger
+from limbeck.vault.local import LocalVault, PrivateSource
+
+
+def resume(
+    out: Path, reporter: Reporter, ledger_path: Path | None = None, source: PrivateSource | None = None
+) -> Outcome:
+    """Go on with the run in `out`. `ledger_path`: if the ledger was moved. `source`: records in memory, given again.
+
+    Guarantee: the same plan is paid once, whenever the run was stopped; a release that is complete needs no record.
+    """
+    began = time.monotonic()
+    with held(out):
+        record = RunRecord.read(out)
+        record.require_runnable(out)
+        options = record.request.options
+        randomness = Randomness(options.insecure_seed)
+        with _reopened(out, ledger_path or options.ledger_path) as ledger:
+            closing = LocalVault(_Unread(record.schema), ledger, randomness)
+            if is_staged(out) and _is_whole(out, record, closing, reporter):
+                closing.close(Grant(record.grant, record.plan))
+                put_in_place(out)
+                return outcome_of(out, record.plan, randomness, began)
+            device, start = checked_device(options.device), options.start_model()
+            source = source or record.request.data.source()
+            if source.schema != record.schema:
+                raise RunConflict(
+                    f"The schema of '{record.plan.dataset}' is not the one that the run in {out} was started with; "
+                    "put the first one back to resume it, or start a new run in another folder."
+                )
+            vault = LocalVault(source, ledger, randomness, device)
+            require_set_budget(ledger, record.request, record.plan)
+            grant = _take_up(out, vault, record)
+            with computing_with(record.threads):
+                return finish(out, vault, grant, ledger.path, reporter, device, start=start)
+
+
+@dataclass(frozen=True)
+class _Unread:
+    """Records that nobody needs any more, because the release is complete: they may be gone."""
+
+    schema: Schema
+
+    def load(self) -> Records:
+        raise WallBreach("The records of a complete release are not read again.")
+
+
+def _reopened(out: Path, path: Path) -> Ledger:
+    """A run that is resumed has its ledger; a new one would know nothing of what is spent."""
+    try:
+        return Ledger.open(path, create=False)
+    except LedgerFault as error:
+        if not path.exists():
+            error.next_command = f"{resume_command(out)} --ledger FILE"
+        raise
+
+
+def _is_whole(out: Path, record: RunRecord, vault: Vault, reporter: Reporter) -> bool:
+    """Whether the staged release can be put in place. A damaged one is removed if it can be made again from what is stored.
+
+    Guarantee: a damaged release is never put in place.
+    """
+    fault = fault_of(out, out / RUN_STATE, record.plan)
+    if fault is None:
+        return True
+    moved = [entry for entry in out.iterdir() if entry.name != RUN_STATE]
+    if vault.state(record.grant) != "open" or moved:
+        raise RunConflict(
+            f"The release of the run in {out} is damaged ({fault}), and the answers that it was made from are gone or it was "
+            "put in place in part; what the run has booked stays booked. Restore the folder from a backup, or start a new run "
+            "in another folder."
+        )
+    reporter.say(
+        f"The release that was staged in {out} is damaged ({fault}); it is made again from the stored answers."
+    )
+    shutil.rmtree(staging(out))
+    return False
+
+
+def _take_up(out: Path, vault: Vault, record: RunRecord) -> Grant:
+    """The grant of an interrupted run. It is booked now if the crash came before that, and paid once."""
+    if vault.state(record.grant) == "void":
+        # An earlier attempt could not read the records, and gave the booking back because nothing had been answered.
+        record = replace(record, grant=new_grant_id(), booked=False)
+        record.write(out)
+    grant = vault.take_up(record.grant, record.plan, record.booked)
+    replace(record, booked=True).write(out)
+    return grant

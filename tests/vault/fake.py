@@ -1,0 +1,168 @@
+"""A vault as small as the contract allows: books in a dictionary, records one at a time, no chunks and no blocks.
+
+The plain twin of the local vault. It keeps nothing on the disk and knows no teachers.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from limbeck.data import Records
+from limbeck.errors import BudgetRefused, RunConflict, WallBreach
+from limbeck.privacy.accounting import price
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Schema
+from limbeck.vault.api import Answer, Grant, Map, Question, Randomness, State
+from limbeck.vault.encoding import encode
+from limbeck.vault.local import PrivateSource
+from limbeck.vault.maps import MAPS
+from limbeck.vault.noise import SecretStream
+
+
+@dataclass
+class Booking:
+    plan: Plan
+    epsilon: float
+    state: State = "open"
+    answers: dict[tuple[str, int], tuple[str, np.ndarray | None]] = field(default_factory=dict)
+
+
+@dataclass
+class Books:
+    """What outlives a vault: the budget and everything booked."""
+
+    budget: float = math.inf
+    bookings: dict[str, Booking] = field(default_factory=dict)
+
+    @property
+    def spent(self) -> float:
+        return sum(booking.epsilon for booking in self.bookings.values() if booking.state != "void")
+
+    def booking(self, identity: str) -> Booking:
+        if identity not in self.bookings:
+            raise RunConflict(f"There is no booking {identity}.")
+        return self.bookings[identity]
+
+
+class FakeVault:
+    def __init__(self, source: PrivateSource, books: Books, randomness: Randomness | None = None) -> None:
+        self._source, self._books, self._records = source, books, None
+        self._randomness = randomness or Randomness()
+        self._records: Records | None = None
+
+    @property
+    def randomness(self) -> Randomness:
+        return self._randomness
+
+    def describe(self) -> Schema:
+        return self._source.schema
+
+    def grant(self, plan: Plan, identity: str | None = None) -> Grant:
+        if plan.dataset != self.describe().name:
+            raise WallBreach("The plan is for other records.")
+        cost = price(plan.queries, plan.price.delta).epsilon
+        if cost > plan.price.epsilon:
+            raise WallBreach("The plan states less than its queries cost.")
+        identity = identity or uuid.uuid4().hex
+        if identity not in self._books.bookings:
+            if self._books.spent + cost > self._books.budget:
+                raise BudgetRefused("The budget does not cover it.")
+            self._books.bookings[identity] = Booking(plan, cost)
+        elif self._books.bookings[identity].state != "open":
+            raise RunConflict("It was booked before, with an end.")
+        return Grant(identity, plan)
+
+    def take_up(self, identity: str, plan: Plan, booked: bool = False) -> Grant:
+        if booked:
+            self._books.booking(identity)
+        return Grant(identity, plan) if self.state(identity) == "finished" else self.grant(plan, identity)
+
+    def state(self, identity: str) -> State | None:
+        booking = self._books.bookings.get(identity)
+        return None if booking is None else booking.state
+
+    def open_records(self, grant: Grant) -> None:
+        booking = self._books.booking(grant.id)
+        if booking.state == "void":
+            raise RunConflict("The booking was given back.")
+        if booking.plan != grant.plan:
+            raise WallBreach("Another plan was booked.")
+        if self._records is None:
+            try:
+                self._records = self._source.load()
+            except Exception:
+                self.give_back(grant)
+                raise
+
+    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+        booking, query = self._books.booking(grant.id), grant.plan.query(label)
+        if booking.state == "void":
+            raise RunConflict("The booking was given back.")
+        if not isinstance(query, ClippedSum) or not 0 <= index < query.count:
+            raise WallBreach("The plan has no such answer.")
+        if mapping.kind != query.map or MAPS.get(mapping.kind) is not type(mapping):
+            raise WallBreach("It was booked with another map.")
+        assert isinstance(mapping, Map)
+        if (label, index) not in booking.answers:
+            if booking.state != "open":
+                raise RunConflict("The booking is closed.")
+            self.open_records(grant)
+            values = self._noised(query, index, mapping).astype(np.float32)
+            booking.answers[label, index] = (mapping.digest(), values)
+        digest, kept = booking.answers[label, index]
+        if kept is None or digest != mapping.digest():
+            raise RunConflict("It was given for another question, or forgotten.")
+        return Answer(kept.copy() if query.by_class else kept[0].copy())
+
+    def _noised(self, query: ClippedSum, index: int, mapping: Map) -> np.ndarray:
+        stream = self._randomness.stream(query.label, index)
+        total = self._sum(query, mapping, stream)
+        return total + query.noise_std * stream.gaussian(total.shape)
+
+    def _sum(self, query: ClippedSum, mapping: Map, stream: SecretStream) -> np.ndarray:
+        assert self._records is not None
+        schema, y = self.describe(), self._records.y
+        x = encode(self._records.x, schema)
+        coins = stream.integers(len(y)) / 2.0**64
+        width = mapping.rows(torch.zeros(1, *schema.shape), torch.zeros(1, dtype=torch.int64)).shape[1]
+        total = np.zeros((len(schema.classes) if query.by_class else 1, width))
+        for record, label, coin in zip(x, y, coins, strict=True):
+            if coin >= query.rate_of(len(schema.classes))[label]:
+                continue
+            row = mapping.rows(record[None], torch.tensor([label]))[0].double().numpy()
+            total[label if query.by_class else 0] += row * min(1.0, query.clip / max(np.linalg.norm(row), 1e-300))
+        return total
+
+    def keep(self, grant: Grant) -> None:
+        pass
+
+    def forget(self, grant: Grant, label: str, before: int) -> None:
+        answers = self._books.booking(grant.id).answers
+        for (asked, index), (digest, _) in list(answers.items()):
+            if asked == label and index < before:
+                answers[asked, index] = (digest, None)
+
+    def drawn(self, grant: Grant) -> Mapping[str, int]:
+        booking = self._books.booking(grant.id)
+        labels = [label for label, _ in booking.answers]
+        return {query.label: labels.count(query.label) for query in booking.plan.queries}
+
+    def give_back(self, grant: Grant) -> bool:
+        booking = self._books.booking(grant.id)
+        if booking.answers:
+            return False
+        booking.state = "void"
+        return True
+
+    def close(self, grant: Grant) -> None:
+        booking = self._books.booking(grant.id)
+        booking.state = "finished"
+        booking.answers = {key: (digest, None) for key, (digest, _) in booking.answers.items()}
+        self._records = None
