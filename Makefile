@@ -1,38 +1,58 @@
-# Everything starts here. `make demo` and `make test` set themselves up on a fresh machine.
+# Everything starts here: `make test`, `make demo` and all the others set up .venv by themselves on a fresh machine.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+# Test processes at a time: as many as there are cores, up to eight. `make test WORKERS=0` runs them all in one process.
+WORKERS ?= auto
+PARALLEL = -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
-.PHONY: setup demo test test-slow mutants check bench clean
+.DELETE_ON_ERROR:
+.PHONY: setup demo test test-slow coverage mutants check format layers wheel bench clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Limbeck needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $(STAMP)
+	@# A half-made environment, or one whose Python is gone, is made anew.
+	$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
 
 demo: setup
-	$(BIN)/limbeck demo --out limbeck-demo
+	$(RUN) -m limbeck demo --out limbeck-demo
 
 test: setup
-	$(BIN)/pytest
+	$(RUN) -m pytest $(PARALLEL)
 
 test-slow: setup
-	$(BIN)/pytest -m slow
+	$(RUN) -m pytest -m slow
+
+# Lines that the fast tests reach: a table by file, and the total at its end.
+coverage: setup
+	$(RUN) -m pytest $(PARALLEL) --cov=limbeck --cov-report=term
 
 mutants: setup
-	$(BIN)/python tests/mutants
+	$(RUN) tests/mutants
 
 check: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	$(RUN) -m tests.layers
+
+format: setup
+	$(RUN) -m ruff format .
+	$(RUN) -m ruff check --fix .
+
+layers: setup
+	$(RUN) -m tests.layers
+
+wheel: setup
+	$(RUN) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 bench: setup
-	$(BIN)/python -m benchmarks
+	$(RUN) -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info
+	rm -rf $(VENV) build dist src/*.egg-info .coverage

@@ -8,7 +8,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SPEED = ("ndpdc_step", "training_step", "psg_step", "gswgan_critics", "datalens_round", "release_time")
+SPEED = (
+    "import_time",
+    "ndpdc_step",
+    "training_step",
+    "psg_step",
+    "gswgan_critics",
+    "datalens_round",
+    "release_time",
+)
 
 if __name__ == "__main__":
     for name in SPEED:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "limbeck"
@@ -55,13 +56,19 @@ def room_of(module: str) -> str:
 def imports(path: Path, known: Mapping[str, Path], package: Path = PACKAGE) -> Iterator[tuple[int, str]]:
     """(line, module) for every import of a module of the package."""
     own = (ROOT, *path.relative_to(package).parts[:-1])
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
-        for name in _named(node, own):
-            module = name
-            while module and module not in known:  # what is imported may be a name inside of a module
-                module = module.rpartition(".")[0]
-            if module:
-                yield getattr(node, "lineno", 0), module
+    for line, name in _imports_in(path.read_text(encoding="utf-8"), own):
+        module = name
+        while module and module not in known:  # what is imported may be a name inside of a module
+            module = module.rpartition(".")[0]
+        if module:
+            yield line, module
+
+
+@cache
+def _imports_in(text: str, own: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """(line, dotted name) for every import in a text. Kept, because tests look at many copies of the same files."""
+    nodes = ast.walk(ast.parse(text))
+    return tuple((getattr(node, "lineno", 0), name) for node in nodes for name in _named(node, own))
 
 
 def _named(node: ast.AST, own: tuple[str, ...]) -> Iterator[str]:

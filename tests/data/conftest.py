@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limbeck.privacy.schema import Column, Schema
+from limbeck.privacy.schema import Schema
+from schemas import COLOUR, GRAY, PEOPLE
 
 
 @pytest.fixture(autouse=True)
@@ -22,25 +23,17 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def gray() -> Schema:
-    return Schema(name="tiny", shape=(1, 4, 5), classes=("cat", "dog"), records=6)
+    return GRAY
 
 
 @pytest.fixture
 def colour() -> Schema:
-    return Schema(name="tiny", shape=(3, 4, 5), classes=("cat", "dog"), records=6)
+    return COLOUR
 
 
 @pytest.fixture
 def people() -> Schema:
-    columns = (
-        Column(name="age", low=0, high=100, integer=True),
-        Column(name="colour", categories=("blue", "green", "red")),
-        Column(name="size", categories=("S", "M", "L"), ordinal=True),
-        Column(name="height", low=1.0, high=2.0),
-    )
-    return Schema(
-        name="people", shape=(6,), classes=("no", "yes"), records=4, low=-1, high=1, columns=columns, label="buys"
-    )
+    return PEOPLE
 
 
 @pytest.fixture

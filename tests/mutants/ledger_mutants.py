@@ -14,7 +14,7 @@ GUARDS = "vault/test_ledger_guards.py"
 VOID = f"{TESTS}::test_void_gives_back_only_what_was_not_answered"
 FLIPS = "vault/test_ledger_flips.py"
 COMPANIONS = "vault/test_ledger_companions.py"
-SECRETS = "vault/test_files.py"
+SECRETS = "test_files.py"
 TAMPERED = f"{TESTS}::test_tampering_is_detected"
 
 LEDGER: tuple[Mutation, ...] = (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from limbeck.data.named import NAMED
 from limbeck.errors import BadInput
 from limbeck.methods import method_named
-from limbeck.privacy import accountants, accounting
+from limbeck.privacy import accountants, accounting, calibration
 from limbeck.privacy.accountants import gaussian_epsilon
 from limbeck.privacy.accounting import price, price_event, require_delta, sampled_gaussian
 from limbeck.privacy.calibration import calibrate, calibrate_sampled_gaussian
@@ -128,11 +128,24 @@ def test_a_query_with_far_less_noise_than_the_others_is_calibrated_too() -> None
         calibrate(lambda s: queries_at(s * 1e-9), 1.0, DELTA)
 
 
-@pytest.mark.parametrize("epsilon", [500.0, 1000.0, 2500.0])
-def test_an_epsilon_that_promises_nothing_is_kept_as_well(epsilon: float) -> None:
-    """No grid is laid for such a price, so none may choose the noise."""
+def assert_kept(epsilon: float) -> None:
     noise = calibrate_sampled_gaussian(0.03, 250, epsilon, 1e-5)
     assert 0.5 * epsilon < sampled_gaussian(0.03, 250, noise, 1e-5).epsilon <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [500.0, 1000.0, 2500.0])
+def test_an_epsilon_that_promises_nothing_is_kept_as_well(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No grid is laid for such a price, so none may choose the noise. A grid for 500 has millions of points: coarser here."""
+    monkeypatch.setattr(accounting, "DISCRETISATION", 2e-3)
+    monkeypatch.setattr(calibration, "DISCRETISATION", 2e-3)
+    monkeypatch.setattr(calibration, "COARSE", 2e-2)
+    assert_kept(epsilon)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [500.0, 1000.0, 2500.0])
+def test_an_epsilon_that_promises_nothing_is_kept_on_the_fine_grid_as_well(epsilon: float) -> None:
+    assert_kept(epsilon)
 
 
 def test_a_tiny_epsilon_is_reached_although_epsilon_falls_to_zero() -> None:

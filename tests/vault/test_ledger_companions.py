@@ -15,8 +15,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from children import account, run, start
 
+from children import account, run, start
 from limbeck.errors import LedgerFault, RunConflict
 from limbeck.vault.ledger import Ledger
 

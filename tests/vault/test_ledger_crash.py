@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from children import PRELUDE, SOURCE, account, race, run, start
 
+from children import PRELUDE, SOURCE, account, race, run, start
 from limbeck.errors import BudgetRefused
 from limbeck.vault.ledger import Ledger
 

@@ -13,6 +13,17 @@ from limbeck.data.records import Array
 from limbeck.errors import BadInput, OutputFault
 from limbeck.privacy.schema import Schema
 from limbeck.release import formats as writer
+from schemas import COLOUR, PEOPLE
+
+
+@pytest.fixture
+def colour() -> Schema:
+    return COLOUR
+
+
+@pytest.fixture
+def people() -> Schema:
+    return PEOPLE
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
 ROOTS = (REPOSITORY, REPOSITORY / "src" / "limbeck", REPOSITORY / "tests", REPOSITORY / "tests" / "privacy")
 

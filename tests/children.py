@@ -1,4 +1,4 @@
-"""Processes of their own for tests of the ledger: to be killed, or to race."""
+"""Processes of their own for tests of ledgers and files: to be killed, or to race."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 QUOTED = re.compile(r"(\d+\.\d\d) ± (\d+\.\d\d)")
 
 
