@@ -116,12 +116,17 @@ def test_there_are_files_to_look_at() -> None:
 
 
 def test_the_public_names_are_these() -> None:
+    """Pinned: what stands here is a promise to users."""
+    from limbeck import api
+
     assert sorted(limbeck.__all__) == [
-        "Column", "Condenser", "Ledger", "LimbeckError", "LocalVault", "Plan", "Schema", "load_generator", "load_model",
-        "make_plan", "open_source", "verify",
+        "Certificate", "Column", "Condenser", "Evaluation", "Ledger", "LimbeckError", "LocalVault", "Plan", "Schema", "budget",
+        "condense", "load", "load_generator", "load_model", "make_plan", "open_source", "plan", "resume", "sample", "set_budget",
+        "verify",
     ]  # fmt: skip
-    assert set(limbeck._HOMES) == set(limbeck.__all__)
+    assert set(api.__all__) == {*limbeck.__all__, "evaluate"}
     for name in limbeck.__all__:
+        assert getattr(limbeck, name) is getattr(api, name)
         assert getattr(limbeck, name).__module__.startswith("limbeck.")
     with pytest.raises(AttributeError):
         _ = limbeck.records
