@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from limbeck.data.memory import keep_freed_memory
+from limbeck.cli.memory import keep_freed_memory
 from limbeck.nets import FrozenEmbedding, NetSpec, build
 
 PAPER = 128

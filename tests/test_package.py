@@ -18,7 +18,9 @@ REPOSITORY = Path(__file__).parents[1]
 # Libraries that take a tenth of a second or more to import.
 LARGE = ("torch", "numpy", "scipy", "pyarrow", "matplotlib", "sklearn", "dp_accounting", "PIL", "typer", "rich")
 # The help may use what a command line is made of. Seconds are measured by benchmarks/import_time.py.
-TOO_LARGE_FOR_HELP = ("torch", "matplotlib", "sklearn", "jinja2", "safetensors")
+TOO_LARGE_FOR_HELP = (
+    "torch", "numpy", "scipy", "pyarrow", "PIL", "dp_accounting", "matplotlib", "sklearn", "jinja2", "safetensors",
+)  # fmt: skip
 
 
 def test_the_version_is_stated_once() -> None:

@@ -30,8 +30,8 @@ from limbeck.evaluate.protocol import Scoring as ModelScoring
 from limbeck.evaluate.released_model import evaluate_model
 from limbeck.evaluate.sets import real_subset, score_set
 from limbeck.methods import METHODS
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.destination import is_unfinished
 from limbeck.release.reader import read_release

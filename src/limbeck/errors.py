@@ -20,6 +20,8 @@ An error is a sentence for a data owner: what is wrong, with the value, and what
 
 from __future__ import annotations
 
+import errno
+
 
 class LimbeckError(Exception):
     """Base of all foreseen failures."""
@@ -82,3 +84,25 @@ class OutOfMemory(LimbeckError):
 
 class TooLarge(OutOfMemory):
     pass
+
+
+# PyTorch has no class of its own for the processor's memory, only these words.
+_WORDS = ("can't allocate memory", "not enough memory", "bad_alloc", "out of memory", "Storage size calculation")
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error of Python, NumPy, Arrow or PyTorch means that there was too little memory."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(word in str(error) for word in _WORDS)
+    )
+
+
+def out_of_memory(doing: str, next_command: str | None = None) -> OutOfMemory:
+    """The sentence for it, without what the library says: that may tell about the records."""
+    return OutOfMemory(
+        f"There is not enough memory {doing}. Free some, use a larger machine, or take fewer records, smaller ones, "
+        "or settings with smaller batches.",
+        next_command,
+    )

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from limbeck.data.memory import ran_out
+from limbeck.errors import ran_out
 
 Cli = Callable[..., Any]
 SMALL = ("--method", "ldpdc", "--per-class", 2, "--set", "L=10", "--set", "sigma=2", "--delta", 1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutation import Faults, Mutation
 
 queries, plan, accounting = (
-    Faults("privacy/queries.py"),
+    Faults("privacy/queries.py", "privacy/numbers.py"),
     Faults("privacy/plan.py"),
     Faults("privacy/accounting.py", "privacy/accountants.py", "privacy/calibration.py"),
 )

@@ -18,7 +18,8 @@ from limbeck.privacy import accountants, accounting, calibration
 from limbeck.privacy.accountants import gaussian_epsilon
 from limbeck.privacy.accounting import price, price_event, require_delta, sampled_gaussian
 from limbeck.privacy.calibration import calibrate, calibrate_sampled_gaussian
-from limbeck.privacy.queries import ClippedSum, require_positive
+from limbeck.privacy.numbers import require_positive
+from limbeck.privacy.queries import ClippedSum
 
 DELTA = 1e-5
 BAD = (math.nan, 0.0, -0.0, -1.0, 5e-324, math.inf)

@@ -14,7 +14,7 @@ import typer
 
 from limbeck.cli.options import Json, LedgerPath, epsilon_value
 from limbeck.cli.output import emit, table
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.schema import ADD_REMOVE
 
 Dataset = Annotated[str, typer.Argument(help="The data set's name: a named set, or the name in its schema.")]

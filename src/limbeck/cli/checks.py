@@ -10,7 +10,7 @@ import typer
 from limbeck.cli.options import Delta, Epsilon, Json, epsilon_value
 from limbeck.cli.output import emit, table
 from limbeck.errors import BadInput
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="A release folder.")]
 
@@ -36,7 +36,7 @@ def privacy(
     """Compute epsilon from the noise, or the noise that an epsilon needs. Touches no data and no budget."""
     from limbeck.privacy.accounting import sampled_gaussian
     from limbeck.privacy.calibration import calibrate_sampled_gaussian
-    from limbeck.privacy.queries import require_positive
+    from limbeck.privacy.numbers import require_positive
 
     target = epsilon_value(epsilon)
     if (noise_multiplier is None) == (target is None):

@@ -24,9 +24,9 @@ from limbeck.cli import (
     serve,
     sweep,
 )
+from limbeck.cli.memory import keep_freed_memory
 from limbeck.cli.output import Stopped, Usage, fail
-from limbeck.data.memory import keep_freed_memory, out_of_memory, ran_out
-from limbeck.errors import LimbeckError, OutputFault
+from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (

@@ -10,7 +10,7 @@ import typer
 from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, LedgerPath, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 
 
 def register(app: typer.Typer) -> None:

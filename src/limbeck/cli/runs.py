@@ -28,8 +28,8 @@ from limbeck.cli.options import (
     text_of,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
-from limbeck.data.memory import out_of_memory, ran_out
-from limbeck.privacy.queries import finite_or_word
+from limbeck.errors import out_of_memory, ran_out
+from limbeck.privacy.numbers import finite_or_word
 
 if TYPE_CHECKING:
     from limbeck.runs.condense import Outcome

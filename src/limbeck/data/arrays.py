@@ -12,9 +12,8 @@ from typing import IO, Any
 import numpy as np
 
 from limbeck.data.limits import array_bytes, require_count, require_room
-from limbeck.data.memory import ran_out
 from limbeck.data.records import Array, Records, as_records, require_form
-from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
+from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError, ran_out
 from limbeck.privacy.schema import Schema
 
 MAGIC = b"\x93NUMPY"

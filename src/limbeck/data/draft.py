@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from limbeck.data.limits import require_plain
-from limbeck.data.memory import out_of_memory, ran_out
 from limbeck.data.named import ALL_FAMILIES
 from limbeck.data.rounding import round_count
 from limbeck.data.survey import Survey, survey
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, out_of_memory, ran_out
 from limbeck.privacy.schema import Column, Schema
 
 

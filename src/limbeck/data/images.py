@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from PIL import ExifTags, Image
 
-from limbeck.data.memory import ran_out
 from limbeck.data.records import Array
-from limbeck.errors import BadInput, DataUnreadable, LimbeckError, TooLarge
+from limbeck.errors import BadInput, DataUnreadable, LimbeckError, TooLarge, ran_out
 from limbeck.privacy.schema import Schema
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 
 from limbeck.data import images, table
 from limbeck.data.limits import BYTES_PER_CELL, most_bytes, require_count, require_few_columns, require_room
-from limbeck.data.memory import ran_out
 from limbeck.data.parquet_sizes import sizes
 from limbeck.data.records import Records, as_records, class_indices
-from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError
+from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError, ran_out
 from limbeck.privacy.schema import Schema
 
 IMAGE_COLUMNS = ("image", "img")

@@ -13,10 +13,9 @@ import numpy as np
 from limbeck.data import arrays, fetch, folder, idx, parquet, table
 from limbeck.data.benchmark import Benchmark
 from limbeck.data.limits import require_plain
-from limbeck.data.memory import out_of_memory, ran_out
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, out_of_memory, ran_out
 from limbeck.privacy.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]

@@ -36,7 +36,7 @@ from limbeck.evaluate.neighbours import (
     summary,
 )
 from limbeck.evaluate.reference_classifier import ReferenceClassifier, reference_classifier
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
 from limbeck.vault.encoding import encode

@@ -23,7 +23,7 @@ from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.reading import finite, number, objects, stated, text, whole
 from limbeck.evaluate.scoring import TrainingSet, score_models
 from limbeck.privacy.accounting import price
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter, Silent
 from limbeck.release.formats import SNAPSHOTS
 from limbeck.release.reader import Release, read_release

@@ -19,7 +19,7 @@ from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.real import TITLE, real_training, require_subsample
 from limbeck.evaluate.row import Row
 from limbeck.evaluate.scoring import Outcome, TrainingSet, accuracies, noise_like, score_models
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
 

@@ -11,7 +11,7 @@ from limbeck.evaluate.downstream import accuracy
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import load_labelled, majority_rate
 from limbeck.evaluate.provenance import Provenance
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.release.model import read_model
 
 

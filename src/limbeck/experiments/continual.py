@@ -33,7 +33,7 @@ from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
 from limbeck.experiments.continual_plan import Continual, hands_on, require_budgets, stage_plan
 from limbeck.files import as_json, write_atomic
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.destination import is_unfinished, require_outside

@@ -12,8 +12,9 @@ from typing import Any
 from limbeck.data.parts import part_text
 from limbeck.errors import BadInput, BudgetRefused
 from limbeck.methods import METHODS, method_named
+from limbeck.privacy.numbers import require_positive
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import ClippedSum, require_positive
+from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.release.model import read_model
 from limbeck.runs.planning import make_plan

@@ -10,7 +10,7 @@ from limbeck.errors import RunConflict
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.release import evaluate_release
 from limbeck.files import as_json, write_atomic
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.destination import require_outside
 from limbeck.report.gather import Sources, gather

@@ -30,7 +30,7 @@ from limbeck.evaluate.released_model import evaluate_model
 from limbeck.experiments.sweep_plan import Cost, Job, Sweep, plan_jobs, require_budget
 from limbeck.files import as_json, write_atomic
 from limbeck.methods import METHODS
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.destination import is_unfinished, require_outside

@@ -11,8 +11,8 @@ from typing import Any
 
 from limbeck.data import DataSource
 from limbeck.errors import BadInput, BudgetRefused
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import finite_or_word
 from limbeck.runs.planning import plan_for
 from limbeck.runs.request import DataReference
 from limbeck.vault.ledger import Ledger

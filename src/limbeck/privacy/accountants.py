@@ -26,7 +26,7 @@ from scipy.stats import norm
 
 from limbeck.errors import BadInput
 from limbeck.privacy import renyi
-from limbeck.privacy.queries import apart, require_positive
+from limbeck.privacy.numbers import apart, require_positive
 
 # Below this multiplier one record is all but visible, and the privacy-loss grids grow beyond memory.
 SMALLEST_MULTIPLIER = 0.05

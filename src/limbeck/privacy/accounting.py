@@ -23,15 +23,8 @@ from limbeck.privacy.accountants import (
     mu_of,
     terms_of,
 )
-from limbeck.privacy.queries import (
-    SMALLEST_NORMAL,
-    Query,
-    apart,
-    finite_or_word,
-    number_from,
-    require_count,
-    require_positive,
-)
+from limbeck.privacy.numbers import SMALLEST_NORMAL, apart, finite_or_word, number_from, require_count, require_positive
+from limbeck.privacy.queries import Query
 from limbeck.privacy.schema import ADD_REMOVE
 
 DISCRETISATION = 1e-4

@@ -22,7 +22,8 @@ from limbeck.privacy.accountants import (
     terms_of,
 )
 from limbeck.privacy.accounting import DISCRETISATION, checked_rate, checked_steps, require_delta, round_up
-from limbeck.privacy.queries import ClippedSum, Query, require_positive
+from limbeck.privacy.numbers import require_positive
+from limbeck.privacy.queries import ClippedSum, Query
 
 COARSE = 1e-3
 LARGEST_MULTIPLIER = 1e6

@@ -10,7 +10,8 @@ from typing import Any
 from limbeck.errors import BadInput, BudgetRefused
 from limbeck.privacy.accounting import Price, price, require_delta
 from limbeck.privacy.calibration import calibrate
-from limbeck.privacy.queries import Query, apart, query_from_dict, require_positive
+from limbeck.privacy.numbers import apart, require_positive
+from limbeck.privacy.queries import Query, query_from_dict
 from limbeck.privacy.schema import Schema
 
 

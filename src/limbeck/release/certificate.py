@@ -27,8 +27,9 @@ from typing import Any, TypeVar
 
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.privacy.accounting import Price, price
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import Query, finite_or_word, query_from_dict
+from limbeck.privacy.queries import Query, query_from_dict
 from limbeck.privacy.schema import Schema
 from limbeck.release.signature import Signature
 from limbeck.vault.noise import Randomness

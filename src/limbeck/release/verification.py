@@ -13,7 +13,7 @@ from pathlib import Path
 
 from limbeck.errors import NotAuthentic, NotReleasable
 from limbeck.privacy.accounting import price, require_delta
-from limbeck.privacy.queries import apart
+from limbeck.privacy.numbers import apart
 from limbeck.release.certificate import CORE_FILES, GENERATOR_FILES, NAME, SET, Certificate, well_formed
 from limbeck.release.editions import is_owner_copy, require_no_owner_copy
 from limbeck.release.statement import Statement

@@ -19,7 +19,7 @@ from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.models import MODELS
 from limbeck.evaluate.row import Row
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.release.certificate import Certificate
 from limbeck.release.editions import RELEASE
 

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from limbeck.evaluate.reading import finite
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.report import loading, wording

@@ -9,7 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from limbeck.privacy.queries import ClippedSum, finite_or_word
+from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import ADD_REMOVE, Schema
 from limbeck.release.certificate import Certificate
 

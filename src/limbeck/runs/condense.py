@@ -14,8 +14,8 @@ import torch
 from limbeck.data import DataSource
 from limbeck.errors import BudgetRefused, DataNotFound, DataUnreadable, LedgerFault, OutOfMemory, OutputFault
 from limbeck.methods import Result, TrainedModel
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import finite_or_word
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
 from limbeck.release.certificate import Certificate

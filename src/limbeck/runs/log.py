@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Noted, Reporter
 from limbeck.release.destination import RUN_STATE
 from limbeck.runs.checkpoint import restore_checkpoint, write_checkpoint

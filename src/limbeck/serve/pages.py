@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.report import views, wording
 from limbeck.report.page import Report, page_style
 from limbeck.report.scores import ScoreTable

@@ -17,7 +17,7 @@ from typing import Any
 
 from limbeck.errors import LimbeckError
 from limbeck.evaluate.reading import finite
-from limbeck.privacy.queries import finite_or_word
+from limbeck.privacy.numbers import finite_or_word
 from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import RUN_STATE as STATE

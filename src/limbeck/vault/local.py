@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from limbeck.data.records import Records
 from limbeck.errors import RunConflict, WallBreach
 from limbeck.privacy.accounting import price, require_delta
+from limbeck.privacy.numbers import apart
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import ClippedSum, Query, apart
+from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Grant, State
 from limbeck.vault.encoding import encode

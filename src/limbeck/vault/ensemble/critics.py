@@ -13,7 +13,7 @@ from torch.func import functional_call, vmap
 from limbeck.errors import BadInput
 from limbeck.nets.architectures.critic import VECTORS, critic_score, critic_weights, turn_vectors
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
-from limbeck.privacy.queries import require_count, require_positive
+from limbeck.privacy.numbers import require_count, require_positive
 from limbeck.vault.ensemble.teachers import Batch, Pupils, Teacher, Weights, balanced
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.nets.architectures.discriminator import StackedDiscriminator
-from limbeck.privacy.queries import require_count
+from limbeck.privacy.numbers import require_count
 from limbeck.vault.ensemble.teachers import Batch, Teacher, Weights, balanced
 
 

@@ -38,7 +38,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.privacy.queries import require_count, require_positive
+from limbeck.privacy.numbers import require_count, require_positive
 
 Weights = dict[str, Tensor]
 

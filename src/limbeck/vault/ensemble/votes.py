@@ -20,7 +20,7 @@ from torch import Tensor
 
 from limbeck.errors import BadInput, WallBreach
 from limbeck.nets.features.compression import CountSketch, Projection, Rotation
-from limbeck.privacy.queries import apart, require_count, require_positive
+from limbeck.privacy.numbers import apart, require_count, require_positive
 from limbeck.vault.ensemble.teachers import Question
 from limbeck.vault.maps.base import clip_rows
 

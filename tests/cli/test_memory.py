@@ -9,7 +9,7 @@ import pytest
 
 COUNT_FAULTS = """
 import resource, sys, torch
-from limbeck.data.memory import keep_freed_memory
+from limbeck.cli.memory import keep_freed_memory
 told = sys.argv[1] == "keep" and keep_freed_memory()
 
 def step():
