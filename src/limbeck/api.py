@@ -241,7 +241,7 @@ def budget(dataset: str, *, ledger: str | Path | None = None) -> Account | None:
 
     >>> found = budget("digits", ledger="ledger.sqlite")
     >>> [booking.method for booking in found.bookings]
-    ['ldpdc', 'dpmerf']
+    ['ldpdc', 'dpmerf', 'dpsgd']
     """
     with Ledger.open_to_read(None if ledger is None else Path(ledger)) as book:
         return book.account(dataset)

@@ -24,7 +24,16 @@ import errno
 
 
 class LimbeckError(Exception):
-    """Base of all foreseen failures."""
+    """Base of all foreseen failures.
+
+    message: a sentence for a data owner. next_command: what to type next, where there is something to type.
+
+    >>> try:
+    ...     raise BudgetRefused("The budget is spent.", "limbeck budget show")
+    ... except LimbeckError as error:
+    ...     print(error, error.exit_code, error.next_command)
+    The budget is spent. 3 limbeck budget show
+    """
 
     exit_code = 1
 

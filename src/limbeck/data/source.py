@@ -66,6 +66,13 @@ def open_source(
     """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file).
 
     A bare name of a named set always means that set; a folder of that name is written './mnist'.
+
+    spec: the name or the path. split: "train" or "test", where there are two. schema_path: the file that says what is public.
+    label: the label column of a CSV file. root: a folder that holds the named sets.
+
+    >>> source = open_source("digits", split="test")
+    >>> source.where, source.schema.shape, source.schema.records
+    ('digits:test', (1, 8, 8), 360)
     """
     base, chosen = split_suffix(spec)
     split = chosen or split

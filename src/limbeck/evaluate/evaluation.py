@@ -31,6 +31,13 @@ class Evaluation:
     epsilon, adjacency, method: as the certificate of the release states them.
     majority_rate: accuracy of always answering the largest class of the test records.
     network: the spec of a released model.
+
+    >>> from limbeck.api import evaluate
+    >>> found = evaluate("digits-set", "digits", models=["linear"], repeats=2)
+    >>> len(found.accuracy["linear"].runs), found.test
+    (2, 'digits:test')
+    >>> Evaluation.from_dict(found.to_dict()) == found
+    True
     """
 
     provenance: Provenance

@@ -17,7 +17,14 @@ from limbeck.privacy.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What will be asked of one data set, by which method with which settings, and at what price."""
+    """What will be asked of one data set, by which method with which settings, and at what price.
+
+    >>> from limbeck.privacy.queries import ClippedSum
+    >>> asked = (ClippedSum(label="sums", map="identity", clip=1.0, noise_multiplier=4.0, rate=(0.1,), count=10),)
+    >>> plan = Plan(dataset="scans", method="mine", settings={}, queries=asked, price=price(asked, delta=1e-5))
+    >>> plan.counts, plan.shares, plan.price.epsilon < 0.5
+    ({'sums': 10}, (1.0,), True)
+    """
 
     dataset: str
     method: str

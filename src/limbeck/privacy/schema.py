@@ -30,6 +30,11 @@ class Column:
 
     A categorical column is encoded as one number per category, or as one number (its place in the list) when `ordinal`.
     A numeric column that is `integer` is rounded to whole numbers when a synthetic record is decoded.
+
+    >>> Column(name="age", low=0, high=100, integer=True).width
+    1
+    >>> Column(name="sex", categories=("female", "male")).width
+    2
     """
 
     name: str
@@ -71,6 +76,10 @@ class Schema:
     Encoded values lie in [-1, 1]; `low` and `high` are the public range of the raw values that map there.
     `class_sizes` is given only where it is public; otherwise methods buy the counts. `records` is the public
     (approximate) number of records, which rates and the limit on delta are taken from.
+
+    >>> schema = Schema(name="scans", shape=(1, 28, 28), classes=("benign", "malignant"), records=5000, low=0, high=255)
+    >>> schema.is_image, schema.numbers
+    (True, 784)
     """
 
     name: str

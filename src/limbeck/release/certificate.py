@@ -66,6 +66,13 @@ class Certificate:
     records, content             records of a set, 0 of a model; SET or MODEL
     files                        SHA-256 of every file of the release, by its path in it
     signature                    None as long as it is not signed
+
+    >>> import limbeck
+    >>> certificate = limbeck.verify("digits-set")
+    >>> certificate.dataset, certificate.adjacency, certificate.queries[0].label
+    ('digits', 'add_remove', 'groups')
+    >>> certificate["delta"] == certificate.delta  # by the name in the file, as programs for version 0.2 do
+    True
     """
 
     dataset: str
@@ -97,6 +104,10 @@ class Certificate:
     def has_generator(self) -> bool:
         """Whether the generator that made the set is part of the release."""
         return GENERATOR_FILES[0] in self.files
+
+    def __getitem__(self, name: str) -> Any:
+        """The entry of this name as the file states it; `verify` gave a dictionary up to version 0.2."""
+        return self.to_dict()[name]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the file. The only writer."""

@@ -97,7 +97,14 @@ class Generator:
 
 
 def load_generator(folder: str | Path) -> Generator:
-    """The generator of a release, ready to sample. `limbeck verify` checks it; this only needs it to be whole."""
+    """The generator of a release, ready to sample. `limbeck verify` checks it; this only needs it to be whole.
+
+    folder: of a release by a method that makes a generator, such as DP-MERF.
+
+    >>> x, y = load_generator("digits-generator").sample(20, seed=1)
+    >>> x.shape
+    (20, 1, 8, 8)
+    """
     folder = Path(folder)
     certificate = read_certificate(folder)
     if certificate.is_model:

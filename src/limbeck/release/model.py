@@ -80,5 +80,11 @@ def load_model(folder: str | Path) -> Network:
     """The released model as a PyTorch module, in evaluation mode.
 
     It takes records as `model.json` says, the public range of values scaled to [-1, 1], and gives one logit per class.
+
+    folder: of a release by a method that trains a model, such as DP-SGD.
+
+    >>> import torch
+    >>> load_model("digits-model")(torch.zeros(3, 1, 8, 8)).shape
+    torch.Size([3, 10])
     """
     return read_model(Path(folder)).network

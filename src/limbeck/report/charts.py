@@ -139,7 +139,7 @@ def _ticks(low: float, high: float) -> list[float]:
     """Four to seven round numbers that take in both ends.
 
     >>> _ticks(81.2, 96.0)
-    [80.0, 85.0, 90.0, 95.0, 100.0]
+    [80, 85, 90, 95, 100]
     """
     span = (high - low) or max(abs(high), 1.0) * 0.1
     step = 10 ** math.floor(math.log10(span / 3))

@@ -17,7 +17,16 @@ from limbeck.runs.request import DataReference
 
 
 def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: float) -> Plan:
-    """Price a method for a data set. Reads no record."""
+    """Price a method for a data set. Reads no record.
+
+    schema: what is public about the data. method: with its settings. epsilon: what the plan may cost, None where a setting fixes
+    the noise. delta: below 1 / number of records.
+
+    >>> from limbeck import open_source
+    >>> plan = make_plan(open_source("digits").schema, method_named("ldpdc", {"per_class": 5}), 1.0, 1e-5)
+    >>> plan.counts, plan.price.epsilon <= 1.0
+    ({'groups': 5}, True)
+    """
     schema.require_confirmed()
     method = method.resolved(schema, epsilon)
     method.check(schema)

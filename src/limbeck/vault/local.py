@@ -45,7 +45,27 @@ class PrivateSource(Protocol):
 
 
 class LocalVault:
-    """Private records in this process, behind the contract of `limbeck.vault.api`."""
+    """Private records in this process, behind the contract of `limbeck.vault.api`.
+
+    source      the records, which have not been read yet
+    ledger      the book that every answer is paid from
+    randomness  where noise and samples come from; None is the operating system
+    device      where to compute
+
+    >>> from pathlib import Path
+    >>> from limbeck import make_plan, open_source
+    >>> from limbeck.methods import method_named
+    >>> from limbeck.vault.api import Identity
+    >>> source = open_source("digits")
+    >>> plan = make_plan(source.schema, method_named("ldpdc", {"per_class": 1, "pixels": "signed"}), 1.0, 1e-5)
+    >>> with Ledger.open(Path("vault.sqlite")) as ledger:
+    ...     vault = LocalVault(source, ledger)
+    ...     grant = vault.grant(plan)
+    ...     answer = vault.ask(grant, "groups", 0, Identity())
+    ...     vault.close(grant)
+    >>> answer.values.shape
+    (10, 64)
+    """
 
     def __init__(
         self,

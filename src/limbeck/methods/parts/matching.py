@@ -146,7 +146,7 @@ def shared_out(total: int, sizes: Sequence[float]) -> list[int]:
     """Share `total` rows out in proportion to `sizes`, at least one to each (largest remainders).
 
     >>> shared_out(100, [24720, 7841])
-    [76, 24]
+    [75, 25]
     """
     shares = [(total - len(sizes)) * size / sum(sizes) for size in sizes]
     rows = [1 + int(share) for share in shares]

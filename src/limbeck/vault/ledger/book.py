@@ -69,7 +69,15 @@ __all__ = ["Account", "Booking", "GrantRow", "Ledger", "StoredAnswer", "default_
 
 @dataclass(frozen=True)
 class Ledger:
-    """Books plans and keeps answers. Open it with `Ledger.open()`, best in a `with` statement."""
+    """Books plans and keeps answers. Open it with `Ledger.open()`, best in a `with` statement.
+
+    file: the checked SQLite file behind it.
+
+    >>> with Ledger.open(Path("book.sqlite")) as ledger:
+    ...     account = ledger.set_budget("scans", epsilon=3.0, delta=1e-5)
+    >>> account.epsilon, account.spent_epsilon
+    (3.0, 0.0)
+    """
 
     file: LedgerFile
 
