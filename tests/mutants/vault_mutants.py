@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-noise, sampling, local = Faults("vault/noise.py"), Faults("vault/sampling.py"), Faults("vault/local.py")
+noise, sampling, local = (
+    Faults("vault/noise.py"),
+    Faults("vault/sampling.py"),
+    Faults("vault/local.py", "vault/source.py"),
+)
 maps, gradients, residuals = (
     Faults(
         "vault/maps/base.py",

@@ -23,7 +23,7 @@ from limbeck.release.verification import verify
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ledger import Ledger
-from limbeck.vault.local import LocalVault, _checked
+from limbeck.vault.local import LocalVault
 from working import asked, condense, make_plan
 
 TEACHERS: dict[str, Any] = {
@@ -73,7 +73,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 # parts and their lessons), and the check of what a reader gave.
 ALLOWED = (
     LocalVault._noised_sum.__wrapped__.__code__,
-    _checked.__code__,
+    checked_records.__code__,
     partition.__code__,
     Ensemble._reals.__code__,
 )

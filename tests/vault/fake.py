@@ -21,9 +21,9 @@ from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Grant, Map, Question, Randomness, State
 from limbeck.vault.encoding import encode
-from limbeck.vault.local import PrivateSource
 from limbeck.vault.maps import MAPS
 from limbeck.vault.noise import SecretStream
+from limbeck.vault.source import PrivateSource
 
 
 @dataclass

@@ -30,7 +30,8 @@ from limbeck.vault.api import Grant, Randomness, Vault
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.ledger.faults import newly_made
 from limbeck.vault.ledger.sums import budget_command
-from limbeck.vault.local import LocalVault, PrivateSource
+from limbeck.vault.local import LocalVault
+from limbeck.vault.source import PrivateSource
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ from limbeck.runs.folder import held, is_staged, put_in_place, staging
 from limbeck.runs.record import RunRecord, new_grant_id
 from limbeck.vault.api import Grant, Randomness, Vault
 from limbeck.vault.ledger import Ledger
-from limbeck.vault.local import LocalVault, PrivateSource
+from limbeck.vault.local import LocalVault
+from limbeck.vault.source import PrivateSource
 
 
 def resume(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -33,15 +32,7 @@ from limbeck.vault.maps.base import form_of, records_mix
 from limbeck.vault.maps.blocks import steady_block
 from limbeck.vault.noise import Randomness
 from limbeck.vault.sampling import poisson_sample
-
-
-class PrivateSource(Protocol):
-    """Private records that have not been read yet."""
-
-    @property
-    def schema(self) -> Schema: ...
-
-    def load(self) -> Records: ...
+from limbeck.vault.source import PrivateSource, checked_records
 
 
 class LocalVault:
@@ -140,7 +131,7 @@ class LocalVault:
         if self._records is not None:
             return
         try:
-            self._records = _checked(self._source.load(), self._schema)
+            self._records = checked_records(self._source.load(), self._schema)
         except Exception:
             self.give_back(grant)
             raise
@@ -296,14 +287,3 @@ class LocalVault:
         rows = len(self._schema.classes) if by_class else 1
         values = np.frombuffer(payload, dtype=np.float32).reshape(rows, -1).copy()
         return Answer(values if by_class else values[0])
-
-
-def _checked(records: Records, schema: Schema) -> Records:
-    """The reader's promise, checked by the vault itself: shapes and labels are what the schema says."""
-    if records.x.shape != (len(records.y), *schema.shape):
-        raise WallBreach(
-            f"The reader of '{schema.name}' gave records of shape {records.x.shape[1:]}, not {schema.shape}."
-        )
-    if len(records.y) and not (records.y.min() >= 0 and records.y.max() < len(schema.classes)):
-        raise WallBreach(f"The reader of '{schema.name}' gave a label outside of its {len(schema.classes)} classes.")
-    return records
