@@ -226,7 +226,7 @@ def test_points_are_all_combinations(tmp_path: Path) -> None:
         method="ldpdc", vary={"sigma": ("2", "4"), "per_class": ("1", "2")}, settings={"L": "10"}, epsilon=None,
         delta=1e-5, repeat=1, test="digits",
     )  # fmt: skip
-    jobs, _ = plan_jobs(spec, asked(data="digits"), tmp_path)
+    jobs, _ = plan_jobs(spec, asked(data="digits").data, tmp_path)
     assert [tuple(job.values.values()) for job in jobs] == [("2", "1"), ("2", "2"), ("4", "1"), ("4", "2")]
 
 
@@ -235,7 +235,7 @@ def test_prices_add_up_exactly(tmp_path: Path) -> None:
         method="ldpdc", vary={"sigma": ("2", "4")}, settings={"per_class": "1", "L": "10"}, epsilon=None, delta=1e-5,
         repeat=3, test="digits",
     )  # fmt: skip
-    jobs, _ = plan_jobs(spec, asked(data="digits"), tmp_path)
+    jobs, _ = plan_jobs(spec, asked(data="digits").data, tmp_path)
     assert [job.plan.settings["seed"] for job in jobs] == [0, 1, 2, 0, 1, 2]
     assert len({job.release for job in jobs}) == 6
     cost = Cost.of(jobs)
