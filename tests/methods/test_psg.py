@@ -94,7 +94,7 @@ def test_the_set_comes_to_look_like_its_classes(tmp_path: Path, name: str) -> No
 def test_the_ceilings_run_with_an_infinite_budget_only(tmp_path: Path, name: str) -> None:
     with pytest.raises(BudgetRefused):
         made(tmp_path, name, SMALL | {"K": 1}, float("inf"))
-    with Ledger.open(asked(data="digits").ledger_path) as ledger:
+    with Ledger.open(asked(data="digits").options.ledger_path) as ledger:
         ledger.set_budget("digits", float("inf"), 0.5)
     found = read_release(made(tmp_path, name, SMALL | {"K": 1}, float("inf")))
     assert found.certificate.private is False

@@ -24,6 +24,7 @@ from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
+from limbeck.vault.source import checked_records
 from working import asked, condense, make_plan
 
 TEACHERS: dict[str, Any] = {

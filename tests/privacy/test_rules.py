@@ -19,6 +19,7 @@ from torch import Tensor
 
 from limbeck.data.records import Records
 from limbeck.errors import BadInput, NotAuthentic, NotReleasable, RunConflict, WallBreach
+from limbeck.evaluate.evaluation import Evaluation
 from limbeck.methods import method_named
 from limbeck.nets import NetSpec
 from limbeck.privacy.accounting import price, sampled_gaussian
@@ -520,7 +521,7 @@ def test_rule_11_a_certificate_states_no_score(source: MemorySource, tmp_path: P
         assert not [key for key in _keys(values) if any(word in key for word in SCORES)]
     scores = {"accuracy": {"convnet": {"mean": 91.2, "std": 1.0, "runs": [91.2]}}, "majority_rate": 10.0}
     mark = "of models that were trained on the synthetic set alone"
-    assert mark in report_page(read_certificate(release), source.schema, b"", scores)
+    assert mark in report_page(read_certificate(release), source.schema, b"", Evaluation.from_dict(scores))
     assert mark not in (release / "report.html").read_text()
 
 

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 import limbeck
 import working as work
 from limbeck.errors import BadInput, NotAuthentic
+from limbeck.evaluate.evaluation import Evaluation
 from limbeck.progress import Silent
 from limbeck.release.certificate import Certificate
 from limbeck.release.model import is_model, load_model, read_model
@@ -81,7 +82,7 @@ def test_card_and_page_speak_of_a_model(release: Path) -> None:
 def test_the_page_shows_the_score_of_the_model_itself(release: Path, cli: Cli) -> None:
     found = read_model(release)
     scores = cli("evaluate", release, "--test", "digits", "--json").json
-    page = report_page(found.certificate, found.schema, None, scores)
+    page = report_page(found.certificate, found.schema, None, Evaluation.from_dict(scores))
     assert f"{scores['accuracy']['model']['mean']:.2f} %" in page
 
 
