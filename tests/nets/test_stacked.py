@@ -102,7 +102,7 @@ def test_the_papers_generator() -> None:
 
 @pytest.mark.parametrize("numbers", [1, 5, 8, 784])
 def test_a_rotation_keeps_lengths_and_can_be_undone(numbers: int) -> None:
-    rotation, x = Rotation(numbers=numbers, seed=3), torch.randn(4, numbers, dtype=torch.double)
+    rotation, x = Rotation(dimension=numbers, seed=3), torch.randn(4, numbers, dtype=torch.double)
     assert torch.allclose(rotation(x).norm(dim=1), x.norm(dim=1))
     assert torch.allclose(rotation.back(rotation(x)), x)
 
@@ -118,5 +118,5 @@ def test_a_sketch_is_linear_and_remembers_what_stands_out() -> None:
 
 
 def test_a_projection_and_its_way_back() -> None:
-    projection, x = Projection(numbers=50, kept=20_000, seed=2), torch.randn(3, 50)
+    projection, x = Projection(dimension=50, kept=20_000, seed=2), torch.randn(3, 50)
     assert torch.allclose(projection.back(projection(x)), x, atol=0.2)
