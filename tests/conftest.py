@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ import pytest
 # each; where a test asks for more, threads that wait must sleep: spinning takes the core from those that compute.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Thousands of small files that are each forced onto the disk: in memory, where the system has room for them.
+IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import traceback
 from importlib.metadata import version as installed_version
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -62,7 +63,7 @@ def run(commands: typer.Typer) -> NoReturn:
     as_json = "--json" in sys.argv
     keep_freed_memory()
     try:
-        code = commands(standalone_mode=False)
+        code = _built(commands)(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except LimbeckError as error:
         sys.exit(fail(error, as_json))
@@ -78,6 +79,12 @@ def run(commands: typer.Typer) -> NoReturn:
         sys.exit(fail(OutputFault(f"{error.strerror or 'A file could not be used'}: {error.filename}."), as_json))
     except Exception as error:
         sys.exit(_unexpected(error, as_json))
+
+
+@functools.cache
+def _built(commands: typer.Typer) -> Any:
+    """The tree of commands, built once: reading all signatures takes longer than most commands."""
+    return typer.main.get_command(commands)
 
 
 def _unexpected(error: Exception, as_json: bool) -> int:
