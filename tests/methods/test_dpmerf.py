@@ -89,7 +89,7 @@ def test_the_generator_survives_colour_images() -> None:
     def ask(label: str, index: int, mapping: Any) -> Answer:
         return Answer(torch.zeros(10, 1000).index_add_(0, labels, mapping.rows(records, labels)).numpy())
 
-    method = method_named("dpmerf", {"features": 1000, "T": 40, "per_class": 4})
+    method = method_named("dpmerf", {"features": 1000, "T": 40, "per_class": 4, "batch": 100})
     made = method.run(colour, ask, Plain(), torch.device("cpu")).x.reshape(10, 4, -1)
     assert made.std(1).mean() > 0.1
 

@@ -24,6 +24,12 @@ def runs(made: Path, tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is to end notices it at once."""
+    monkeypatch.setattr("limbeck.serve.server.SECONDS_TO_NOTICE_THE_END", 0.005)
+
+
 @pytest.fixture
 def serving(made: Path) -> Iterator[Callable[..., Server]]:
     """Start servers that end with the test."""

@@ -107,6 +107,11 @@ def event_of(terms: Terms) -> DpEvent:
 
 @functools.lru_cache(maxsize=4096)
 def epsilon_pld(terms: Terms, delta: float, interval: float) -> float:
+    """By privacy-loss distributions on a grid of this interval. Guarantee: an upper bound, whatever the interval."""
+    return _on_grid(terms, delta, interval)
+
+
+def _on_grid(terms: Terms, delta: float, interval: float) -> float:
     accountant = PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(event_of(terms)).get_epsilon(delta))
 

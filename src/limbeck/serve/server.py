@@ -29,6 +29,8 @@ COMMON_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+SECONDS_TO_NOTICE_THE_END = 0.2
+
 
 class Server(ThreadingHTTPServer):
     """A site at an address. `daemon_threads`: a browser that keeps a connection open does not keep the server alive."""
@@ -209,7 +211,9 @@ def start(
     except OSError as error:
         raise _no_address(error, runs, host, port) from None
     server.site.catalog.runs()  # read a long folder before the first browser waits for it
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": SECONDS_TO_NOTICE_THE_END}, daemon=True
+    )
     thread.start()
     try:
         yield server
