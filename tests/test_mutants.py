@@ -23,7 +23,9 @@ def test_a_mutation_applies_and_its_tests_are_there(mutation: Mutation) -> None:
     for test in mutation.tests:
         file, _, name = test.partition("::")
         tree = ast.parse((REPOSITORY / "tests" / file).read_text())
-        assert not name or name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, test
+        assert not name or name in {
+            node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        }, test
 
 
 def test_names_are_not_used_twice_and_every_part_of_the_core_is_tried() -> None:

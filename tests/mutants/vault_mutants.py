@@ -41,8 +41,31 @@ TOP = "privacy/test_top_gradient.py"
 STEADY = "privacy/test_steady_rows.py"
 BLOCKS = "vault/test_blocks.py"
 PLACES = "vault/test_block_places.py"
+CONTRACT = "vault/test_contract.py::TestLocalVault"
 
 VAULT: tuple[Mutation, ...] = (
+    # The contract by itself
+    local(
+        "contract-noise",
+        "summed + query.noise_std * stream",
+        "summed + 0.9 * query.noise_std * stream",
+        "less noise than was paid for",
+        CONTRACT,
+    ),
+    local(
+        "contract-sum",
+        "row_count, query.clip, block",
+        "row_count, 2 * query.clip, block",
+        "a record weighs too much",
+        CONTRACT,
+    ),
+    local(
+        "contract-booking-order",
+        "        identity = self._ledger.book(",
+        "        self._records = checked_records(self._source.load(), self._schema)\n        identity = self._ledger.book(",
+        "records are read before they are paid for",
+        CONTRACT,
+    ),
     # Noise
     noise("noise-one-draw", "DRAWS_PER_NUMBER = 4", "DRAWS_PER_NUMBER = 1", "last bits tell the sum", DRAWS),
     noise(
