@@ -161,3 +161,17 @@ def test_a_run_file_of_an_older_version_is_still_read(stopped: Path, tmp_path: P
     path.write_text(json.dumps(values, indent=1))
     assert RunRecord.read(root / "out") == RunRecord.read(stopped / "out")
     work.resume(root / "out", Silent(), root / "ledger.sqlite")
+
+
+@pytest.mark.parametrize("name", ["extra", "", "seed"])
+def test_an_entry_that_is_not_known_is_refused(stopped: Path, tmp_path: Path, name: str) -> None:
+    """It may be another version's word for something that matters."""
+    shutil.copytree(stopped, tmp_path / "copy")
+    out = tmp_path / "copy" / "out"
+    values = json.loads((out / STATE / "run.json").read_bytes())
+    values.pop(DIGEST)
+    (out / STATE / "run.json").write_bytes(encoded({**values, name: 1}))
+    with pytest.raises(LimbeckError, match="written by another version"):
+        RunRecord.read(out)
+    (out / STATE / "run.json").write_bytes(encoded(values))
+    assert RunRecord.read(out).plan.method == "ldpdc"

@@ -53,7 +53,7 @@ class Books:
 
 class FakeVault:
     def __init__(self, source: PrivateSource, books: Books, randomness: Randomness | None = None) -> None:
-        self._source, self._books, self._records = source, books, None
+        self._source, self._books = source, books
         self._randomness = randomness or Randomness()
         self._records: Records | None = None
 

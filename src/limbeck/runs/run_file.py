@@ -39,8 +39,10 @@ def decoded(content: bytes) -> dict[str, Any]:
 
 
 def check_run_values(values: Mapping[str, Any]) -> None:
-    """Raises ValueError unless every entry of a run has the type that it must have."""
+    """Raises ValueError unless every entry of a run is known and has the type that it must have."""
     kinds = {"grant": str, "plan": dict, "request": dict, "schema": dict, "booked": bool, "threads": int, "format": int}
+    if unknown := set(values) - set(kinds):
+        raise ValueError(min(unknown))
     for name, kind in kinds.items():
         if type(values[name]) is not kind:
             raise ValueError(name)
