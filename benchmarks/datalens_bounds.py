@@ -25,7 +25,7 @@ from limbeck.vault.ensemble.desk import vote_sum
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ensemble.votes import SignVote
-from limbeck.vault.noise import Randomness
+from limbeck.vault.noise import Randomness, drawn_noise, with_noise
 
 K, BETA = 200, 0.7  # the paper's
 
@@ -60,8 +60,9 @@ def main() -> None:
         ensemble.learn(mapping)
         stream = Randomness().stream(label, index)
         sums = vote_sum(ensemble, mapping, query, stream)  # type: ignore[arg-type]
-        seen.append(sums.reshape(method.batch, -1))
-        return Answer((sums + query.noise_std * stream.gaussian(sums.shape)).astype(np.float32))
+        seen.append(sums.reshape(method.batch, -1) * query.step)
+        noised = with_noise(query, sums.astype(np.int64), drawn_noise(query, sums.shape, stream))
+        return Answer(noised.astype(np.float32))
 
     method.run(schema, ask, Steps(), torch.device("cpu"))
     plain, dependent = both_epsilons(seen, K, options.sigma, BETA * options.teachers, 1e-5)

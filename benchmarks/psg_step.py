@@ -27,6 +27,8 @@ from torch import Tensor
 
 from limbeck.methods.parts.gradients import distance
 from limbeck.nets import NetSpec, SetGradients, build
+from limbeck.privacy.grid import step_of
+from limbeck.vault.maps.bound import Bound
 from limbeck.vault.maps.clipped_gradients import ClippedGradients
 
 SPEC = NetSpec(kind="convnet", width=128)
@@ -69,7 +71,8 @@ class Ours(Step):
         # A new engine each time, as in a run: the weights are new at every step.
         engine = ClippedGradients(build(SPEC, SHAPE, CLASSES, seed=1), SHAPE, self.weights, torch.device("cpu"))
         with torch.no_grad():
-            return engine.clipped_sum(self.x, self.y, CLIP).float()
+            bound = Bound(CLIP, step_of(CLIP, 1.0))
+            return engine.clipped_sum(self.x, self.y, bound).float().mul_(bound.step)
 
     def match(self, target: Tensor) -> Tensor:
         wanted = self.target(target)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import pytest
+
 from children import start
-from limbeck.files import read_or_create
+from limbeck.files import alone_in, read_or_create
 from limbeck.vault.ensemble.store import KEYS
 
 PROCESSES, TRIALS = 4, 40
@@ -67,3 +69,17 @@ def test_it_is_for_its_owner_only_and_made_once(tmp_path: Path) -> None:
     assert read_or_create(path, lambda: b"first") == read_or_create(path, lambda: b"second") == b"first"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == ["secret"]
+
+
+def test_one_process_at_a_time_is_alone_in_a_folder(tmp_path: Path) -> None:
+    holder = (
+        "from limbeck.files import alone_in\nwith alone_in(path, 5.0):\n print('in', flush=True)\n sys.stdin.readline()"
+    )
+    with start(holder, tmp_path) as child:
+        assert child.stdout is not None and child.stdout.readline() == "in\n"
+        with pytest.raises(TimeoutError), alone_in(tmp_path, 0.05):
+            pass
+        child.kill()  # whoever dies holds nothing
+        child.wait()
+        with alone_in(tmp_path, 5.0):
+            assert list(tmp_path.iterdir()) == []

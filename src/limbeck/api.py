@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.data import open_source
-from limbeck.errors import LimbeckError
+from limbeck.errors import BadInput, LimbeckError
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.release import evaluate_release
@@ -34,6 +34,7 @@ from limbeck.runs import condense as condensing
 from limbeck.runs import resume as resuming
 from limbeck.runs.condense import Outcome
 from limbeck.runs.estimator import Condenser
+from limbeck.runs.parts import with_part
 from limbeck.runs.planning import Quote, make_plan, plan_for, quote
 from limbeck.runs.request import DataReference, Request, RunOptions
 from limbeck.vault.ledger import Account, Ledger
@@ -66,7 +67,7 @@ __all__ = [
 
 
 def plan(
-    data: str | Path,
+    data: str | Path | None,
     *,
     epsilon: float | None,
     delta: float = 1e-5,
@@ -76,29 +77,32 @@ def plan(
     schema: str | Path | None = None,
     label: str | None = None,
     root: str | Path | None = None,
+    vault: str | Path | None = None,
 ) -> Quote:
     """What `condense` would ask and cost. Reads no record, books nothing.
 
     Args:
-        data: a path to your data, or the name of a benchmark set.
-        epsilon: how much may be learnt about any one record, at most; None where a setting fixes the noise.
-        delta: the chance that epsilon does not hold; below 1 / number of records.
+        data: a path to your data, or the name of a benchmark set; None with `vault`.
+        epsilon: how much may be learnt about any one record, or person where the schema's unit is one, at most; None where a
+            setting fixes the noise.
+        delta: the chance that epsilon does not hold; below 1 / number of records or persons.
         method: how the set is made, see `limbeck methods`.
         per_class: synthetic records of each class.
         settings: of the method, by name.
         schema: the file that says what is public about the data; None looks beside the data.
         label: the label column of a CSV file.
         root: a folder that holds the benchmark sets.
+        vault: the socket of a vault that holds the records in another process, see `limbeck vault serve`.
 
     >>> found = plan("digits", method="ldpdc", epsilon=1.0, per_class=2)
     >>> found.plan.price.epsilon <= 1.0, [query.label for query in found.plan.queries]
     (True, ['groups'])
     """
-    return quote(_reference(data, schema, label, root), method, _settings(settings, per_class), epsilon, delta)
+    return quote(_reference(data, schema, label, root, vault), method, _settings(settings, per_class), epsilon, delta)
 
 
 def condense(
-    data: str | Path,
+    data: str | Path | None,
     out: str | Path,
     *,
     epsilon: float | None,
@@ -109,16 +113,19 @@ def condense(
     schema: str | Path | None = None,
     label: str | None = None,
     root: str | Path | None = None,
+    part: str | None = None,
     ledger: str | Path | None = None,
     device: str = "cpu",
     insecure_seed: int | None = None,
+    vault: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> Outcome:
     """Turn a private data set into a synthetic one. Its epsilon is booked before a record is read.
 
     Args:
-        data, epsilon, delta, method, per_class, settings, schema, label, root: as in `plan`.
+        data, epsilon, delta, method, per_class, settings, schema, label, root, vault: as in `plan`.
         out: the folder for the release; it must be empty or not there yet.
+        part: one part of a split that the ledger knows, as SPLIT/NUMBER; None for all records.
         ledger: the file that keeps the budgets; None for the default one.
         device: where to compute.
         insecure_seed: predictable noise, for tests; such a release may not be shared.
@@ -128,20 +135,26 @@ def condense(
     >>> made.release.name, made.releasable
     ('my-set', True)
     """
-    reference = _reference(data, schema, label, root)
     options = RunOptions(ledger=_text(ledger), device=device, insecure_seed=insecure_seed)
+    reference = with_part(_reference(data, schema, label, root, vault), part, options.ledger_path)
+    request = Request(data=reference, options=options)
     priced, source = plan_for(reference, method, _settings(settings, per_class), epsilon, delta)
-    return condensing.condense(
-        Request(data=reference, options=options), priced, source, Path(out), reporter or Silent()
-    )
+    return condensing.condense(request, priced, source, Path(out), reporter or Silent())
 
 
-def resume(out: str | Path, *, ledger: str | Path | None = None, reporter: Reporter | None = None) -> Outcome:
+def resume(
+    out: str | Path,
+    *,
+    ledger: str | Path | None = None,
+    vault: str | Path | None = None,
+    reporter: Reporter | None = None,
+) -> Outcome:
     """Go on with a run that was stopped. Nothing is paid twice.
 
     Args:
         out: the folder of the run.
         ledger: the file that keeps the budgets, if it was moved since.
+        vault: the socket of the run's vault, if it was moved since.
         reporter: told how far it is; None shows nothing.
 
     >>> resume("digits-set")
@@ -149,7 +162,9 @@ def resume(out: str | Path, *, ledger: str | Path | None = None, reporter: Repor
     ...
     limbeck.errors.RunConflict: digits-set is a finished release; there is nothing to resume.
     """
-    return resuming.resume(Path(out), reporter or Silent(), None if ledger is None else Path(ledger))
+    moved = None if ledger is None else Path(ledger)
+    socket = None if vault is None else Path(vault)
+    return resuming.resume(Path(out), reporter or Silent(), moved, vault_path=socket)
 
 
 def evaluate(
@@ -235,8 +250,10 @@ def sample(
 def budget(dataset: str, *, ledger: str | Path | None = None) -> Account | None:
     """The budget of a data set, what is spent of it and every booking; None for a data set that has none.
 
+    `spent_epsilon` is composed by the account's `rule` and at the budget's delta; `spent_epsilon_sum` is the plain sum.
+
     Args:
-        dataset: the name in its schema.
+        dataset: the name in its schema; DATA/SPLIT/NUMBER for a part.
         ledger: the file that keeps the budgets; None for the default one.
 
     >>> found = budget("digits", ledger="ledger.sqlite")
@@ -263,9 +280,15 @@ def set_budget(dataset: str, epsilon: float, delta: float, *, ledger: str | Path
 
 
 def _reference(
-    data: str | Path, schema: str | Path | None, label: str | None, root: str | Path | None
+    data: str | Path | None,
+    schema: str | Path | None,
+    label: str | None,
+    root: str | Path | None,
+    vault: str | Path | None = None,
 ) -> DataReference:
-    return DataReference(data=str(data), schema=_text(schema), label=label, root=_text(root))
+    if data is None and vault is None:
+        raise BadInput("Give data, or the socket of a vault that holds the records as vault=.")
+    return DataReference(data=_text(data), schema=_text(schema), label=label, root=_text(root), vault=_text(vault))
 
 
 def _settings(settings: Mapping[str, Any] | None, per_class: int | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@
      |   `- BadSettings          2   a method's --set key=value
      |- BudgetRefused            3   the ledger will not book the plan
      |- DataNotFound             4   no such data set, file or folder
+     |   `- VaultUnreachable     4   the process that holds the records does not answer
      |- DataUnreadable           4   it is there, but it is not what it should be
      |- LedgerFault              5   the ledger file is damaged, locked or on a full disk
      |- NotAuthentic             6   a release that does not verify
@@ -57,6 +58,10 @@ class BudgetRefused(LimbeckError):
 
 class DataNotFound(LimbeckError):
     exit_code = 4
+
+
+class VaultUnreachable(DataNotFound):
+    pass
 
 
 class DataUnreadable(LimbeckError):

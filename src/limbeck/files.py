@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,7 @@ def replacing(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[P
     try:
         yield temporary
         if durable:
-            _flush(temporary)
+            flush(temporary)
         temporary.chmod(mode)
         temporary.replace(path)
         if durable:
@@ -75,13 +78,35 @@ def read_or_create(path: Path, make: Callable[[], bytes]) -> bytes:
     return path.read_bytes()
 
 
+@contextlib.contextmanager
+def alone_in(folder: Path, patience: float) -> Iterator[None]:
+    """Let one process at a time do this in a folder; wait up to `patience` seconds, then a TimeoutError.
+
+    The folder itself is locked: no file is left behind, and the system drops the lock when the process ends, however it ends.
+    """
+    end = time.monotonic() + patience
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() >= end:
+                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)
+
+
 def flush_folder(folder: Path) -> None:
     """Without it a power cut may lose a new file's name, and with it the file."""
     if os.name == "posix":  # only there can a folder be opened to be synced
-        _flush(folder)
+        flush(folder)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Bring a file, or the names in a folder, onto the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -79,6 +79,8 @@ def tried(number: int) -> dict[str, Any]:
         steps: dict[str, Callable[[], object]] = {
             "draft": lambda: drafted.write_text(draft(case.path, case.label), encoding="utf-8"),
             "read by the draft": read_drafted,
+            "draft by person": lambda: drafted.write_text(draft(case.path, case.label, case.unit), encoding="utf-8"),
+            "read by that draft": read_drafted,
             "schema": lambda: Schema.read(case.schema),
             "read": lambda: open_source(str(case.path), schema_path=case.schema).load(),
         }

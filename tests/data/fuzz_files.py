@@ -1,8 +1,8 @@
 """Damaged and hostile files for the readers, each made from its number alone.
 
 A valid file of every kind is written, then changed: bits, lengths, headers, names, fields, archives, announced sizes.
-`CANARY` stands in the records, in the names of columns that a table without a header line has, and in names of
-members and sub-folders. No error may repeat it.
+`CANARY` stands in the records, in the ids of persons, in the names of columns that a table without a header line has, and in
+names of members and sub-folders. No error may repeat it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ TABLE = (
     '[[columns]]\nname = "town"\ncategories = ["Bonn", "Rome", "Oslo"]\n'
     '[[columns]]\nname = "size"\ncategories = ["S", "M", "L"]\nordinal = true\n'
 )
+PERSONS = 'unit = "note"\nunits = 5\nunit_records = 3\n'
 NUMBERS = (0, 1, 2, 3, 7, 8, 64, 65, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**24, 2**30, 2**31 - 1, 2**31, 2**32 - 1)
 
 
@@ -43,6 +44,7 @@ class Case:
     path: Path
     schema: Path
     label: str | None = None
+    unit: str | None = None
 
 
 def chance(number: int) -> random.Random:
@@ -86,13 +88,26 @@ def changed(data: bytes, rng: random.Random) -> bytes:
     return bytes(content)
 
 
+# Persons
+
+
+def person(rng: random.Random) -> str:
+    """An id: mostly one of a few, sometimes one that is hard to read."""
+    odd = ("", " ", "nan", "007", "1e400", "9" * 5000, "\u0301" * 3000, "\0", "\ufeff", "\ud7ff", "e\u0301")
+    return CANARY + str(rng.randrange(5)) if rng.random() < 0.8 else rng.choice(odd)
+
+
+def by_person(schema: Path, text: str, rng: random.Random) -> None:
+    schema.write_text((PERSONS if rng.random() < 0.5 else "") + text)
+
+
 # Tables
 
 
 def rows(count: int, rng: random.Random) -> list[list[str]]:
     towns, sizes = ("Bonn", "Rome", "Oslo", "Lima"), ("S", "M", "L", "")
     return [
-        [rng.choice(("no", "yes")), str(rng.randrange(0, 99)), rng.choice(towns), rng.choice(sizes), CANARY]
+        [rng.choice(("no", "yes")), str(rng.randrange(0, 99)), rng.choice(towns), rng.choice(sizes), person(rng)]
         for _ in range(count)
     ]
 
@@ -107,7 +122,7 @@ def csv_text(rng: random.Random) -> bytes:
     elif change == 1:
         header = [f"{CANARY}{place}" for place in range(rng.choice((3, 60_000, 1_000_000)))]
     elif change == 2:
-        body[3][rng.choice((1, 2, 4))] = "x" * rng.choice((131_073, 1_000_000))
+        body[3][rng.choice((1, 2, 4))] = rng.choice(("x", "7", "\u0301")) * rng.choice((131_073, 1_000_000))
     elif change == 3:
         body[0][0] = CANARY
     elif change == 4:
@@ -135,10 +150,10 @@ def csv_text(rng: random.Random) -> bytes:
 
 def table_case(folder: Path, rng: random.Random) -> Case:
     schema = folder / "schema.toml"
-    schema.write_text(TABLE)
+    by_person(schema, TABLE, rng)
     path = folder / "own.csv"
     path.write_bytes(csv_text(rng))
-    return Case("csv", path, schema, "buys")
+    return Case("csv", path, schema, "buys", "note")
 
 
 # Schemas
@@ -247,13 +262,31 @@ def npz_plain(folder: Path) -> Case:
     return Case("npz", path, schema)
 
 
-def npz_case(folder: Path, rng: random.Random) -> Case:
+def npz_persons(folder: Path, rng: random.Random) -> tuple[Case, dict[str, bytes]]:
+    """A case with persons, and the members of its archive."""
     case = npz_plain(folder)
-    members = {"x.npy": npy(np.arange(360, dtype=np.float32).reshape(12, 6, 5)), "y.npy": npy(np.arange(12) % 2)}
+    by_person(case.schema, IMAGES, rng)
+    ids: Any = rng.choice(
+        (
+            np.array([person(rng) for _ in range(12)]),
+            np.array([person(rng).encode("utf-8", "surrogatepass") for _ in range(12)]),
+            np.arange(12) % 5,
+            np.array([0.5, np.nan, np.inf] * 4),
+            np.zeros(12, "M8[ns]"),
+            np.zeros((12, 2)),
+            np.zeros(11),
+        )
+    )
+    x, y = np.arange(360, dtype=np.float32).reshape(12, 6, 5), np.arange(12) % 2
+    return Case("npz", case.path, case.schema, None, "note"), {"x.npy": npy(x), "y.npy": npy(y), "note.npy": npy(ids)}
+
+
+def npz_case(folder: Path, rng: random.Random) -> Case:
+    case, members = npz_persons(folder, rng)
     method = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     change = rng.randrange(6)
     if change == 0:
-        name = rng.choice(("x.npy", "y.npy"))
+        name = rng.choice(("x.npy", "y.npy", "note.npy"))
         members[rng.choice((name[0], f"{CANARY}.npy", name.upper(), f"a/{name}"))] = members.pop(name)
     elif change == 1:
         name = rng.choice(list(members))
@@ -291,9 +324,8 @@ TYPES = (
 
 def npy_case(folder: Path, rng: random.Random) -> Case:
     """A whole archive with an array whose own header is odd."""
-    case = npz_plain(folder)
-    members = {"x.npy": npy(np.arange(360, dtype=np.float32).reshape(12, 6, 5)), "y.npy": npy(np.arange(12) % 2)}
-    name = rng.choice(("x.npy", "x.npy", "y.npy"))
+    case, members = npz_persons(folder, rng)
+    name = rng.choice(("x.npy", "x.npy", "y.npy", "note.npy"))
     shape = rng.choice(SHAPES) if rng.random() < 0.6 else ("(12, 6, 5)" if name == "x.npy" else "(12,)")
     text = (
         f"{{'descr': {rng.choice(TYPES)}, 'fortran_order': {rng.choice(('False', 'True', '1'))}, 'shape': {shape}, }}\n"
@@ -307,7 +339,7 @@ def npy_case(folder: Path, rng: random.Random) -> Case:
     with zipfile.ZipFile(case.path, "w") as archive:
         for entry, data in members.items():
             archive.writestr(entry, data)
-    return Case("npy", case.path, case.schema)
+    return Case("npy", case.path, case.schema, None, "note")
 
 
 # Parquet
@@ -341,6 +373,18 @@ def odd_columns(rng: random.Random) -> dict[str, Any]:
             {"buys": pa.array([0, 1, 5] * 10)},
             {"buys": pa.array([CANARY] * count)},
             {"age": pa.array([b"12345678"] * count, pa.binary(8))},
+            {"note": broken},
+            {"note": dates},
+            {"note": long.cast(pa.timestamp("ns"))},
+            {"note": long.cast(pa.timestamp("us", "Mars/Olympus"))},
+            {"note": pa.array([10**30, None, -1] * 10, pa.decimal128(38, 2))},
+            {"note": pa.array([{"a": CANARY}] * count)},
+            {"note": pa.array([rng.randbytes(16) for _ in range(count)], pa.binary(16))},
+            {"note": pa.array([b"\xff" * 9, None, b""] * 10)},
+            {"note": pa.array([None] * count)},
+            {"note": pa.array([1, 2, 3] * 10).dictionary_encode()},
+            {"note": pa.array([True, None, False] * 10)},
+            {"note": pa.array([1.0, float("nan"), 1e308] * 10)},
         )
     )
 
@@ -374,17 +418,20 @@ def parquet_table(rng: random.Random) -> tuple[Any, dict[str, Any]]:
 def parquet_case(folder: Path, rng: random.Random) -> Case:
     schema, path = folder / "schema.toml", folder / "own.parquet"
     if rng.random() < 0.35:
-        schema.write_text(IMAGES)
+        by_person(schema, IMAGES, rng)
         pictures: list[Any] = [{"bytes": png(rng, 5, 6), "path": CANARY} for _ in range(12)]
         if rng.random() < 0.5:
             place = rng.randrange(12)
             odd = (changed(pictures[place]["bytes"], rng), None, b"", CANARY.encode())
             pictures[place] = rng.choice(({"bytes": rng.choice(odd), "path": None}, None))
         labels = rng.choice(([0, 1] * 6, ["cat", "dog"] * 6, [0, None] * 6, [CANARY] * 12, [0.5] * 12, [[1]] * 12))
-        content, options = pa.table({rng.choice(("image", "img", CANARY)): pictures, "label": labels}), {}
+        columns = {rng.choice(("image", "img", CANARY)): pictures, "label": labels}
+        content, options = pa.table(columns | {"note": [person(rng) for _ in range(12)]}), {}
+        if rng.random() < 0.3:
+            content = content.set_column(2, "note", [pa.array([[CANARY]] * 12)])
         label = None
     else:
-        schema.write_text(TABLE)
+        by_person(schema, TABLE, rng)
         content, options = parquet_table(rng)
         label = "buys"
     pq.write_table(content, path, **options)
@@ -396,7 +443,7 @@ def parquet_case(folder: Path, rng: random.Random) -> Case:
         start = max(0, len(data) - 8 - struct.unpack("<I", data[-8:-4])[0])
         data = data[:start] + changed(data[start:-8], rng) + data[-8:]
     path.write_bytes(data)
-    return Case("parquet", path, schema, label)
+    return Case("parquet", path, schema, label, "note")
 
 
 # Images
@@ -430,13 +477,14 @@ def picture(rng: random.Random, form: str) -> bytes:
 
 def folder_case(folder: Path, rng: random.Random) -> Case:
     schema, root = folder / "schema.toml", folder / "own"
-    schema.write_text(IMAGES)
+    by_person(schema, IMAGES, rng)
+    level = rng.choice((".", ".", f"{CANARY}1", f"{CANARY} 2"))
     form = rng.choice(("PNG", "PNG", "JPEG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM"))
     for name in ("cat", "dog"):
-        (root / name).mkdir(parents=True)
+        (root / name / level).mkdir(parents=True)
         for place in range(3):
-            (root / name / f"{place}.{form.lower()}").write_bytes(picture(rng, form))
-    target = root / rng.choice(("cat", "dog")) / f"0.{form.lower()}"
+            (root / name / level / f"{place}.{form.lower()}").write_bytes(picture(rng, form))
+    target = root / rng.choice(("cat", "dog")) / level / f"0.{form.lower()}"
     change = rng.randrange(10)
     if change == 0:
         (root / CANARY).mkdir()
@@ -450,7 +498,7 @@ def folder_case(folder: Path, rng: random.Random) -> Case:
         target.mkdir()
     else:
         target.write_bytes(changed(target.read_bytes(), rng))
-    return Case(f"images {form}", root, schema)
+    return Case(f"images {form}", root, schema, None, "note")
 
 
 MAKERS: tuple[Callable[[Path, random.Random], Case], ...] = (

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import doctest
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,101 @@ def test_the_name_of_a_draft(tmp_path: Path) -> None:
     folder.mkdir()
     np.savez(folder / "train.npz", x=np.zeros((4, 3)), y=np.array([0, 1, 0, 1]))
     assert 'name = "clinic"' in draft(folder / "train.npz") and 'name = "clinic"' in draft(folder)
+
+
+# --- persons ---
+
+
+def visits(tmp_path: Path, name: str = "patient_id", text: str = "p{}") -> Path:
+    """Six visits of four people; one has no id."""
+    path = tmp_path / "visits.csv"
+    people = [text.format(number) for number in (1, 1, 2, 3, 1)] + [""]
+    lines = [f"{name},age,ill", *(f"{each},{20 + place},{'ny'[place % 2]}" for place, each in enumerate(people))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_unit_is_drafted_where_it_is_asked_for(tmp_path: Path) -> None:
+    text = draft(visits(tmp_path), "ill", "patient_id")
+    file = tmp_path / "a.toml"
+    file.write_text(text)
+    schema = Schema.read(file)
+    assert (schema.unit, schema.units, schema.unit_records) == ("patient_id", 4, None)
+    assert "units" in schema.unconfirmed and [column.name for column in schema.columns] == ["age"]
+    assert "# unit_records = " in text and "at most: 3." in text and "p1" not in text and "Does " not in text
+    records = open_source(str(tmp_path / "visits.csv"), schema_path=file).load()
+    assert records.units is not None and len(set(records.units.tolist())) == 4
+    with pytest.raises(BadInput, match="units"):
+        schema.require_confirmed()
+
+
+@pytest.mark.parametrize("name", ["patient_id", "id", "ID", "userId", "customer number", "Subject", "client-id", "mrn"])
+def test_a_column_that_looks_like_a_person_is_mentioned_never_chosen(tmp_path: Path, name: str) -> None:
+    text = draft(visits(tmp_path, name), "ill")
+    assert f"# Does {name} say who a record is about?" in text and "--unit" in text
+    schema = Schema.from_dict(tomllib.loads(text))
+    assert not schema.by_person and name in [column.name for column in schema.columns]
+
+
+@pytest.mark.parametrize(("name", "text"), [("age2", "p{}"), ("width", "{}"), ("idea", "p{}"), ("patient_id", "only")])
+def test_other_columns_are_not_mentioned(tmp_path: Path, name: str, text: str) -> None:
+    assert "# Does " not in draft(visits(tmp_path, name, text), "ill")
+
+
+def test_ids_that_never_repeat_are_not_mentioned(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,ill\n" + "".join(f"{place},{'ny'[place % 2]}\n" for place in range(9)))
+    assert "# Does " not in draft(path, "ill")
+    path.write_text("user_type,ill\n" + "".join(f"t{place % 2},{'ny'[place % 3 % 2]}\n" for place in range(2001)))
+    assert "# Does " not in draft(path, "ill")  # a property of a thousand people each
+
+
+def test_a_name_in_a_comment_stays_in_it(tmp_path: Path) -> None:
+    text = draft(visits(tmp_path, '"patient\nunit = 3"'), "ill")
+    assert not Schema.from_dict(tomllib.loads(text)).by_person
+
+
+def test_persons_of_parquet_npz_and_folders(tmp_path: Path, class_folder: Path) -> None:
+    data = (class_folder / "cat" / "0.png").read_bytes()
+    who = ["p1", "p1", None, "p2"]
+    content = pa.table({"image": [{"bytes": data, "path": None}] * 4, "label": [0, 1, 0, 1], "patient": who})
+    pq.write_table(content, tmp_path / "a.parquet")
+    np.savez(tmp_path / "a.npz", x=np.zeros((4, 3)), y=np.array([0, 1, 0, 1]), patient=np.array([3, 3, 4, 5]))
+    table = pa.table({"patient": who, "age": [1, 2, 3, 4], "label": ["n", "y", "n", "y"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    for place, each in enumerate(("p1", "p1", "p2", "p3")):
+        (tmp_path / "w" / "ab"[place % 2] / each).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "w" / "ab"[place % 2] / each / f"{place}.png").write_bytes(data)
+    for path, label in (("a.parquet", None), ("a.npz", None), ("t.parquet", "label"), ("w", None)):
+        file = tmp_path / "drafted.toml"
+        file.write_text(draft(tmp_path / path, label, "patient"))
+        schema = Schema.read(file)
+        assert (schema.unit, schema.units, schema.records) == ("patient", 3, 4), path
+        records = open_source(str(tmp_path / path), schema_path=file).load()
+        assert records.units is not None and len(set(records.units.tolist())) == 3, path
+    assert "# Does patient say" in draft(tmp_path / "a.parquet") and "# Does patient say" in draft(
+        tmp_path / "t.parquet", "label"
+    )
+    with pytest.raises(DataUnreadable, match=r"holds no image.* --unit person"):
+        draft(tmp_path / "w")
+
+
+def test_bad_units_of_a_draft(tmp_path: Path) -> None:
+    path = visits(tmp_path)
+    with pytest.raises(BadInput, match=r"no column .who. with one value per row .* among its 3 columns"):
+        draft(path, "ill", "who")
+    with pytest.raises(BadInput, match="both 'ill'"):
+        draft(path, "ill", "ill")
+    assert draft(path, "ill", "record") == draft(path, "ill")
+    pq.write_table(
+        pa.table({"image": [{"bytes": b"", "path": ""}], "label": [0], "who": [["x"]]}), tmp_path / "a.parquet"
+    )
+    for unit in ("none", "who"):
+        with pytest.raises(BadInput, match=f"no column '{unit}' with one value"):
+            draft(tmp_path / "a.parquet", None, unit)
+    np.savez(tmp_path / "a.npz", x=np.zeros((4, 3)), y=np.array([0, 1, 0, 1]))
+    with pytest.raises(DataUnreadable, match="no array who"):
+        draft(tmp_path / "a.npz", None, "who")
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"")
+    with pytest.raises(BadInput, match="leave --unit out"):
+        draft(tmp_path / "train-images-idx3-ubyte", None, "who")

@@ -60,3 +60,21 @@ def test_a_part_reads_nothing_until_it_is_loaded() -> None:
 def test_what_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         part_of(source(), text)
+
+
+def test_a_part_keeps_the_person_of_each_record() -> None:
+    units = np.arange(len(Y), dtype=np.int64) % 7 + 100
+    schema = dataclasses.replace(SCHEMA, unit="patient", units=7, unit_records=20)
+    whole = DataSource(schema, "here", lambda _: Records(Y[:, None].astype(np.float32), Y, units))
+    for keep_all in (False, True):
+        part = part_of(whole, part_text("s", [2, 3], keep_all))
+        records = part.load()
+        assert records.units is not None and records.units.tolist() == units[np.isin(Y, [2, 3])].tolist()
+        assert part.schema.unit == "patient" and part.schema.units == 7 and part.schema.unit_records == 15
+
+
+def test_a_part_has_no_more_persons_than_records() -> None:
+    """And no fewer than the whole otherwise: everybody may be in it, and delta must be small enough for all of them."""
+    schema = dataclasses.replace(SCHEMA, unit="patient", units=50)
+    assert part_of(source(schema), "s:2,3").schema.units == 15
+    assert part_of(source(schema), "s:0,5").schema.units == 30

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from limbeck.privacy.schema import Schema
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -28,3 +31,9 @@ def test_examples_run(
     monkeypatch.setattr("sys.argv", [str(path), str(tmp_path)])
     runpy.run_path(str(path), run_name="__main__")
     assert "verified: epsilon" in capsys.readouterr().out
+
+
+def test_the_schemas_of_the_data_page_are_schemas() -> None:
+    found = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "docs" / "data.md").read_text(), re.DOTALL)
+    schemas = [Schema.from_dict(tomllib.loads(text)) for text in found]
+    assert [schema.by_person for schema in schemas] == [False, False, True]

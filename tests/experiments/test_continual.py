@@ -45,11 +45,10 @@ def options(out: Path, methods: str = "ldpdc,dpsgd", stages: int = 2, **changed:
     ]
 
 
-def allow(path: Path | None = None, stages: int = 2) -> None:
-    """What an owner does first: a budget for every stage."""
+def allow(path: Path | None = None) -> None:
+    """What an owner does first: a budget for the whole data set."""
     with Ledger.open(path) as ledger:
-        for stage in range(stages):
-            ledger.set_budget(f"digits/stage-{stage + 1}", 16.0, 2e-5)
+        ledger.set_budget("digits", 16.0, 2e-5)
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +86,12 @@ def test_every_stage_is_a_party_with_a_release_and_a_booking_of_its_own(course: 
     root, result = course
     with Ledger.open(root / "ledger.sqlite") as ledger:
         accounts = {account.dataset: account for account in ledger.accounts()}
-    assert list(accounts) == ["digits/stage-1", "digits/stage-2"]
+    assert list(accounts) == ["digits", "digits/stages-2/1", "digits/stages-2/2"]
+    whole = accounts.pop("digits")
+    assert whole.bookings == () and not any(account.own_budget for account in accounts.values())
+    assert whole.spent_epsilon_sum == max(account.spent_epsilon for account in accounts.values()) <= 16
     for stage, account in enumerate(accounts.values()):
+        assert account.parent == "digits" == whole.dataset
         certificates = [verify(root / "out" / name / f"stage-{stage + 1}") for name in ("ldpdc", "dpsgd")]
         assert all(certificate.dataset == account.dataset for certificate in certificates)
         assert account.spent_epsilon == pytest.approx(sum(certificate.epsilon for certificate in certificates))
@@ -112,7 +115,7 @@ def test_the_same_course_again_changes_and_pays_nothing(course: tuple[Path, dict
     assert again.code == 0 and again.json == result
     assert before == {path: path.stat().st_mtime_ns for path in (root / "out").rglob("certificate.json")}
     with Ledger.open(root / "ledger.sqlite") as ledger:
-        assert [len(account.bookings) for account in ledger.accounts()] == [2, 2]
+        assert [len(account.bookings) for account in ledger.accounts()] == [0, 2, 2]
 
 
 def test_another_course_in_the_same_folder_is_refused(course: tuple[Path, dict[str, Any]], cli: Cli) -> None:
@@ -164,55 +167,73 @@ def test_a_stage_that_broke_off_can_be_resumed_by_itself(
     assert cli(*options(tmp_path / "out", "dpsgd")).code == 0
 
 
-def test_a_budget_that_an_owner_has_set_is_kept(cli: Cli, tmp_path: Path) -> None:
+def test_a_budget_that_an_owner_has_set_for_a_stage_is_kept(cli: Cli, tmp_path: Path) -> None:
+    allow()
     with Ledger.open() as ledger:
-        ledger.set_budget("digits/stage-1", 1.0, 1e-5)
+        ledger.set_budget("digits/stages-2/1", 1.0, 1e-5)
     refused = cli(*options(tmp_path / "out", "ldpdc"))
-    assert refused.code == 3 and "digits/stage-1" in refused.err
+    assert refused.code == 3 and "digits/stages-2/1" in refused.err and "'digits'" not in refused.err
     with Ledger.open() as ledger:
-        account = ledger.account("digits/stage-1")
+        account = ledger.account("digits/stages-2/1")
     assert account is not None and account.epsilon == 1.0 and not account.bookings
 
 
 def test_a_spent_data_set_is_not_spent_again_in_stages(cli: Cli, tmp_path: Path) -> None:
-    """Nobody has set budgets for the stages: all of them are refused at once, before anything is booked or made."""
+    """All stages of all methods are refused at once, before anything is booked or made."""
     with Ledger.open() as ledger:
         ledger.set_budget("digits", 1.0, 1e-5)
         ledger.book("digits", plan="{}", method="dm", epsilon=1.0, delta=1e-5, counts={"sum": 1})
     refused = cli(*options(tmp_path / "out"), "--json")
-    assert refused.code == 3 and "Nothing was booked" in refused.json["error"]["message"]
-    commands = refused.json["error"]["next_command"].split(" && ")
-    assert [command.split()[3] for command in commands] == ["digits/stage-1", "digits/stage-2"]
-    assert not (tmp_path / "out").exists()
+    message = refused.json["error"]["message"]
+    assert refused.code == 3 and "Nothing was booked" in message and "remaining 0.0" in message
+    command = refused.json["error"]["next_command"].split()
+    assert command[:4] == ["limbeck", "budget", "set", "digits"] and not (tmp_path / "out").exists()
     with Ledger.open() as ledger:
         assert [(found.dataset, found.spent_epsilon) for found in ledger.accounts()] == [("digits", 1.0)]
-    for command in commands:  # the owner's decision; what the refusal names is enough
-        assert cli(*command.split()[1:]).code == 0
+    assert cli(*command[1:]).code == 0  # the owner's decision; what the refusal names is enough
     assert cli(*options(tmp_path / "out")).code == 0
 
 
-def test_a_first_booking_is_no_budget_for_a_stage(cli: Cli, tmp_path: Path) -> None:
+def test_the_whole_after_the_stages_is_refused_where_nothing_is_left(cli: Cli, tmp_path: Path) -> None:
     with Ledger.open() as ledger:
-        for stage in (1, 2):
-            ledger.book(f"digits/stage-{stage}", plan="{}", method="dm", epsilon=1.0, delta=1e-6, counts={"sum": 1})
+        ledger.set_budget("digits", 8.0, 1e-5)
+    assert cli(*options(tmp_path / "out", "ldpdc")).code == 0
+    words = ("--method", "ldpdc", "--epsilon", 8, "--set", "per_class=2", "--set", "L=999", "--out", tmp_path / "whole")
+    refused = cli("condense", "digits", *words)
+    assert refused.code == 3 and "'digits'" in refused.err and not (tmp_path / "whole").exists()
+
+
+def test_a_first_booking_is_no_budget_for_a_course(cli: Cli, tmp_path: Path) -> None:
+    with Ledger.open() as ledger:
+        ledger.book("digits", plan="{}", method="dm", epsilon=1.0, delta=1e-6, counts={"sum": 1})
     refused = cli(*options(tmp_path / "out", "ldpdc"))
-    assert refused.code == 3 and "digits/stage-1, digits/stage-2" in refused.err
-    with pytest.raises(BudgetRefused, match="part of a data set"):
-        one_stage(tmp_path / "stage")
+    assert refused.code == 3 and "Nobody has set a budget for data set 'digits'" in refused.err
+    with Ledger.open() as ledger:
+        assert ledger.split("digits", "stages-2") is None
+    for part in ("stage-1:0,1", "stages-2/1:0,1,2,3,4"):
+        with pytest.raises(BudgetRefused, match="part of a data set"):
+            one_stage(tmp_path / "stage", part)
     assert not (tmp_path / "stage").exists()
 
 
 def test_a_stage_makes_no_ledger(cli: Cli, tmp_path: Path, own_home: Path) -> None:
     refused = cli(*options(tmp_path / "out", "ldpdc"))
-    assert refused.code == 3 and "limbeck budget set digits/stage-2" in refused.err
+    assert refused.code == 3 and "limbeck budget set digits --epsilon" in refused.err
     with pytest.raises(LedgerFault, match="There is no ledger"):
         one_stage(tmp_path / "stage")
     assert not list(own_home.iterdir()) and not (tmp_path / "out").exists()
 
 
-def one_stage(out: Path) -> None:
+def test_what_the_refusal_names_for_two_methods_is_enough(cli: Cli, tmp_path: Path) -> None:
+    refused = cli(*options(tmp_path / "out"), "--json")
+    command = refused.json["error"]["next_command"].split()
+    assert cli(*command[1:]).code == 0
+    assert cli(*options(tmp_path / "out")).code == 0
+
+
+def one_stage(out: Path, part: str = "stages-5/1:0,1") -> None:
     """A stage by itself, past the checks of a course."""
-    request = asked(data="digits", part="stage-1:0,1")
+    request = asked(data="digits", part=part)
     plan, source = plan_for(request.data, "ldpdc", {"per_class": 2, "L": 999}, 1.0, 1e-5)
     condense(request, plan, source, out, Silent())
 

@@ -126,7 +126,7 @@ def test_a_run_ends_in_a_set_and_a_generator(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_every_switch_changes_the_set(tmp_path: Path, settings: dict[str, Any]) -> None:
-    short = {**SMALL["datalens"], "T": 2, "sigma": 100.0, "snapshots": 0}
+    short = {**SMALL["datalens"], "T": 2, "sigma": 20.0, "snapshots": 0, "c": 1.0}
     plain, other = (
         read_release(make("datalens", chosen, tmp_path / name, tmp_path / f"{name}.sqlite")).x
         for name, chosen in (("plain", short), ("other", {**short, **settings}))

@@ -80,7 +80,11 @@ ACCOUNTING: tuple[Mutation, ...] = (
         f"{PRICES}::test_a_query_refuses_bad_noise_and_clip",
     ),
     queries(
-        "queries-unknown-field", 'if set(values) - fields - {"kind"}', "if not values", "unknown is harmless", TRIP
+        "queries-unknown-field",
+        'if set(values) - fields - {"kind", "step"}:',
+        "if not values:",
+        "unknown is harmless",
+        TRIP,
     ),
     # Plans
     plan(
@@ -100,7 +104,7 @@ ACCOUNTING: tuple[Mutation, ...] = (
     ),
     plan(
         "plan-any-delta",
-        "require_delta(delta, schema.records)",
+        "require_delta(delta, schema.privacy_units, schema.by_person)",
         "require_delta(delta)",
         "delta above 1/N",
         f"{EVENTS}::test_a_plan_never_costs_more_than_was_asked_for",
@@ -187,7 +191,7 @@ ACCOUNTING: tuple[Mutation, ...] = (
     ),
     accounting(
         "accounting-any-delta",
-        "delta >= 1 / records",
+        "delta >= 1 / units",
         "delta >= 1",
         "delta above 1/N",
         f"{PRICES}::test_delta_must_be_below_one_over_the_number_of_records",

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-ledger = Faults("vault/ledger/book.py", "vault/ledger/journal.py", "vault/ledger/arguments.py")
+ledger = Faults(
+    "vault/ledger/book.py", "vault/ledger/booking.py", "vault/ledger/journal.py", "vault/ledger/arguments.py"
+)
+fitting = Faults(
+    "vault/ledger/fitting.py", "vault/ledger/rules.py", "vault/ledger/accounts.py", "vault/ledger/family.py"
+)
 sums, rows = Faults("vault/ledger/sums.py"), Faults("vault/ledger/rows.py", "vault/ledger/journal.py")
-file, schema = Faults("vault/ledger/file.py"), Faults("vault/ledger/tables.py")
+file, schema = Faults("vault/ledger/file.py", "vault/ledger/settling.py"), Faults("vault/ledger/tables.py")
 checks, secret = Faults("vault/ledger/checks.py"), Faults("files.py")
 
 TESTS = "vault/test_ledger.py"
@@ -19,25 +24,31 @@ TAMPERED = f"{TESTS}::test_tampering_is_detected"
 
 LEDGER: tuple[Mutation, ...] = (
     # Booking
-    ledger("ledger-any-spend", "check_fits(account, epsilon, delta)", "str(account)", "budgets bound nothing", TESTS),
     ledger(
+        "ledger-any-spend",
+        "check_fits(family, [wanted.as_booking()])",
+        "[]",
+        "budgets bound nothing",
+        TESTS,
+    ),
+    fitting(
         "ledger-infinite-first",
-        "elif math.isinf(epsilon)",
-        "elif math.isnan(epsilon)",
+        "any(math.isinf(booking.epsilon) for",
+        "any(math.isnan(booking.epsilon) for",
         "privacy is given up by accident",
         f"{TESTS}::test_infinite_spend_needs_an_infinite_budget",
     ),
     ledger(
         "ledger-void-booked-again",
-        '(row.dataset, row.plan, row.state) != (dataset, plan, "open")',
-        "(row.dataset, row.plan) != (dataset, plan)",
+        '(row.dataset, row.plan, row.state) != (wanted.dataset, wanted.plan, "open")',
+        "(row.dataset, row.plan) != (wanted.dataset, wanted.plan)",
         "a grant that was given back is taken up unpaid",
         f"{GUARDS}::test_the_same_grant_is_paid_once_and_for_its_own_plan_only",
     ),
     ledger(
         "ledger-other-plan-same-grant",
-        '(row.dataset, row.plan, row.state) != (dataset, plan, "open")',
-        '(row.dataset, row.state) != (dataset, "open")',
+        '(row.dataset, row.plan, row.state) != (wanted.dataset, wanted.plan, "open")',
+        '(row.dataset, row.state) != (wanted.dataset, "open")',
         "another plan under a grant that is paid",
         f"{GUARDS}::test_the_same_grant_is_paid_once_and_for_its_own_plan_only",
     ),
@@ -64,15 +75,15 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     ledger(
         "ledger-void-again",
-        'if row.state == "void":\n                raise BudgetRefused',
-        'if row.state == "none":\n                raise BudgetRefused',
+        'if row.state == "void":\n        raise BudgetRefused',
+        'if row.state == "none":\n        raise BudgetRefused',
         "a booking is given back twice",
         "cli/test_budgets.py",
     ),
     ledger(
         "ledger-budget-below-spent",
-        "check_not_below_spent(account, epsilon, delta)",
-        "str(account)",
+        "check_not_below_spent(family, dataset, epsilon, delta)",
+        "str(family)",
         "a budget below what is spent",
         f"{TESTS}::test_budget_never_below_spent_and_history_stays",
     ),
@@ -150,40 +161,42 @@ LEDGER: tuple[Mutation, ...] = (
         f"{TESTS}::test_forgotten_answers_still_count",
     ),
     # Sums
-    rows(
+    fitting(
         "rows-no-first-budget",
-        "read_budget(db, dataset) or first",
-        "read_budget(db, dataset)",
+        "next(iter(family.below(account)), None) if account == family.root else None",
+        "None",
         "without a budget all is allowed",
         f"{TESTS}::test_first_booking_sets_the_budget",
     ),
-    rows(
+    fitting(
         "rows-oldest-budget",
-        "WHERE dataset = ? ORDER BY number DESC LIMIT 1",
-        "WHERE dataset = ? ORDER BY number LIMIT 1",
+        "budgets[name] = Budget(number, float(epsilon), float(delta))",
+        "budgets.setdefault(name, Budget(number, float(epsilon), float(delta)))",
         "a budget that was lowered is not",
         f"{TESTS}::test_budget_never_below_spent_and_history_stays",
     ),
     sums(
         "sums-finished-is-free",
-        'if booking.state != "void"',
-        'if booking.state == "open"',
+        'return self.state != "void"',
+        'return self.state == "open"',
         "what is finished is not spent",
         f"{TESTS}::test_finish_closes",
     ),
-    sums("sums-delta-is-free", "if wanted_delta > exact(account.delta)", "if wanted_delta > 1", "deltas", TESTS),
-    sums(
+    fitting(
+        "sums-delta-is-free", "if want > exact(limit)", 'if want > exact(limit) and kind == "epsilon"', "deltas", TESTS
+    ),
+    fitting(
         "sums-only-this-one",
-        "wanted_epsilon = _EXACT.add(used_epsilon, exact(epsilon))",
-        "wanted_epsilon = exact(epsilon)",
+        "after = family.with_bookings(tried)\n    made",
+        "after = replace(family, bookings={}).with_bookings(tried)\n    made",
         "earlier bookings are forgotten",
         f"{TESTS}::test_ten_times_a_tenth_is_one",
     ),
-    sums(
+    fitting(
         "sums-only-this-delta",
-        "wanted_delta = _EXACT.add(used_delta, exact(delta))",
-        "wanted_delta = exact(delta)",
-        "earlier deltas are forgotten",
+        "epsilon, delta = family.cost(name, epsilon_of), family.cost(name, delta_of)",
+        "epsilon, delta = family.cost(name, epsilon_of), Decimal(0)",
+        "deltas are forgotten",
         f"{TESTS}::test_refusal_says_requested_remaining_difference_and_the_command",
     ),
     sums(
@@ -228,10 +241,10 @@ LEDGER: tuple[Mutation, ...] = (
         "a delta that protects nobody",
         f"{TESTS}::test_bad_delta",
     ),
-    sums(
+    fitting(
         "sums-below-spent-delta",
-        "if exact(epsilon) >= used_epsilon and exact(delta) >= used_delta",
-        "if exact(epsilon) >= used_epsilon or exact(delta) >= used_delta",
+        "return exact(epsilon) >= used_epsilon and exact(delta) >= used_delta",
+        "return exact(epsilon) >= used_epsilon or exact(delta) >= used_delta",
         "a budget below what is spent",
         f"{TESTS}::test_budget_never_below_spent_and_history_stays",
     ),
@@ -283,8 +296,8 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     checks(
         "file-newer-format",
-        "if version != FORMAT_VERSION",
-        "if version < FORMAT_VERSION",
+        "if version not in SCHEMAS",
+        "if version < 1",
         "a format that is not known",
         f"{TESTS}::test_other_programs_and_newer_formats_are_refused",
     ),

@@ -5,8 +5,13 @@ from __future__ import annotations
 from accounting_mutants import ACCOUNTING
 from ledger_mutants import LEDGER
 from mutation import Mutation
+from person_mutants import PERSONS
+from process_mutants import PROCESS
 from release_mutants import RELEASE
 from teacher_mutants import TEACHERS
+from tree_mutants import LEDGER_TREE
 from vault_mutants import VAULT
 
-MUTATIONS: tuple[Mutation, ...] = (*VAULT, *TEACHERS, *LEDGER, *ACCOUNTING, *RELEASE)
+MUTATIONS: tuple[Mutation, ...] = (
+    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS,
+)  # fmt: skip

@@ -24,7 +24,7 @@ PROVENANCE = "cli/test_evaluate.py"
 RELEASE: tuple[Mutation, ...] = (
     certificate(
         "certificate-not-verified",
-        "key.verify(bytes.fromhex(signature.value), _canonical(stated))",
+        "key.verify(bytes.fromhex(signature.value), canonical(stated))",
         "bytes.fromhex(signature.value)",
         "anybody may change it",
         f"{TESTS}::test_no_field_can_be_changed",
@@ -102,10 +102,17 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     certificate(
         "certificate-delta",
-        "require_delta(certificate.delta, schema.records)",
+        "require_delta(certificate.delta + certificate.sampler_delta, schema.privacy_units, schema.by_person)",
         "require_delta(certificate.delta)",
         "delta above 1/N",
         f"{WORDS}::test_a_delta_above_one_in_n_is_found_although_epsilon_follows_from_it",
+    ),
+    certificate(
+        "certificate-sampler",
+        "if certificate.sampler_delta != sampler_delta_of(certificate.queries)",
+        "if certificate.sampler_delta < 0",
+        "the sampler's error is anybody's word",
+        f"{WORDS}::test_the_sampler_is_stated_as_the_queries_make_it",
     ),
     certificate(
         "certificate-file-changed",

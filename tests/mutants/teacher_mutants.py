@@ -11,9 +11,11 @@ votes, desk, ensemble = (
 )
 critics, partition, store = (
     Faults("vault/ensemble/critics.py"),
-    Faults("vault/ensemble/partition.py"),
+    Faults("vault/ensemble/partition.py", "vault/keyed_hash.py"),
     Faults("vault/ensemble/store.py"),
 )
+noise = Faults("vault/noise.py")
+hashes = Faults("vault/keyed_hash.py")
 folder, discriminators = Faults("vault/private_folder.py"), Faults("vault/ensemble/discriminators.py")
 
 ANSWERS = "privacy/test_teacher_answers.py"
@@ -34,22 +36,22 @@ TEACHERS: tuple[Mutation, ...] = (
     # Votes
     votes(
         "votes-whole-clip",
-        "clip_rows(votes.flatten(1), clip / 2)",
-        "clip_rows(votes.flatten(1), clip)",
+        "bound.half().rows(votes.flatten(1))",
+        "bound.rows(votes.flatten(1))",
         "2 clips",
         HALF,
     ),
     votes(
         "votes-image-by-image",
-        "clip_rows(votes.flatten(1), clip / 2)",
-        "clip_rows(votes.flatten(0, -2), clip / 2).view(len(votes), -1)",
+        "bound.half().rows(votes.flatten(1))",
+        "bound.half().rows(votes.flatten(0, -2)).view(len(votes), -1)",
         "each image has the whole bound",
         HALF,
     ),
     votes(
         "votes-bins-root-two",
-        "if math.sqrt(2 * numbers) > clip",
-        "if math.sqrt(numbers) > clip",
+        "if math.sqrt(2 * numbers) > bound.clip",
+        "if math.sqrt(numbers) > bound.clip",
         "a vote leaves one bin and enters another",
         f"{ANSWERS}::test_votes_for_bins_need_a_clip_of_the_root_of_twice_their_number",
     ),
@@ -91,36 +93,36 @@ TEACHERS: tuple[Mutation, ...] = (
     ),
     desk(
         "desk-part-whole-clip",
-        "query.clip / 2",
-        "query.clip",
+        "Bound.of(query).half().rows(",
+        "Bound.of(query).rows(",
         "a part moves by two clips",
         f"{ANSWERS}::test_every_part_of_a_gradient_has_half_of_the_clip",
     ),
     desk(
         "desk-image-by-image",
-        "clip_rows(gradients.flatten(1), query.clip / 2)",
-        "clip_rows(gradients.flatten(0, 1).flatten(1), query.clip / 2).view(len(gradients), -1)",
+        "half().rows(gradients.flatten(1))",
+        "half().rows(gradients.flatten(0, 1).flatten(1)).view(len(gradients), -1)",
         "images of a part are clipped one by one",
         f"{ANSWERS}::test_every_part_of_a_gradient_has_half_of_the_clip",
     ),
-    desk(
-        "desk-noise-0.97-votes",
-        "self._query.noise_std *",
-        "0.97 * self._query.noise_std *",
+    noise(
+        "noise-0.97-votes",
+        "stream.whole_gaussian(query",
+        "stream.whole_gaussian(0.97 * query",
         "little noise",
         VOTES_NOISE,
     ),
-    desk(
-        "desk-noise-0.97-gradients",
-        "self._query.noise_std *",
-        "0.97 * self._query.noise_std *",
+    noise(
+        "noise-0.97-gradients",
+        "stream.whole_gaussian(query",
+        "stream.whole_gaussian(0.97 * query",
         "too little noise",
         GRADIENT_NOISE,
     ),
     desk(
         "desk-one-number-of-noise",
-        "stream.gaussian(total.shape)",
-        "stream.gaussian((1,))",
+        "noise = drawn_noise(query, shape, noises) if",
+        "noise = drawn_noise(query, (1,), noises) if",
         "shared noise",
         GRADIENT_NOISE,
     ),
@@ -250,19 +252,26 @@ TEACHERS: tuple[Mutation, ...] = (
     # Who owns a record
     partition(
         "partition-by-place",
-        "(hashed[:, 0] % np.uint64(teachers))",
-        "(np.arange(len(hashed)) % teachers)",
+        "(unit_hashes(records, key)[:, 0] % np.uint64(teachers))",
+        "(np.arange(len(records)) % teachers)",
         "one record more moves all others",
         f"{TEACHERS_TESTS}::test_a_records_part_depends_on_the_record_alone",
     ),
     partition(
         "partition-order-of-the-file",
-        "np.lexsort((hashed[:, 1], teacher))",
+        "np.lexsort((record_hashes(records, key)[:, 1], teacher))",
         'np.argsort(teacher, kind="stable")',
         "the file's order is learned",
         f"{TEACHERS_TESTS}::test_a_records_part_depends_on_the_record_alone",
     ),
     partition(
+        "partition-persons-apart",
+        "teacher = (unit_hashes(records, key)",
+        "teacher = (record_hashes(records, key)",
+        "a person is in many teachers",
+        "privacy/test_person_sums.py::test_a_person_changes_one_teacher_bit_for_bit",
+    ),
+    hashes(
         "partition-known-key",
         "key=key, digest_size=16",
         'key=b"", digest_size=16',

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from mutation import Faults, Mutation
 
-noise, sampling, local = (
+noise, sampling, local, sums = (
     Faults("vault/noise.py"),
     Faults("vault/sampling.py"),
     Faults("vault/local.py", "vault/source.py"),
+    Faults("vault/clipped_sums.py"),
+)
+persons = Faults("vault/persons.py")
+sampler, bound, grid = (
+    Faults("vault/rounded_gaussian.py"),
+    Faults("vault/maps/bound.py"),
+    Faults("privacy/grid.py"),
 )
 maps, gradients, residuals = (
     Faults(
@@ -29,6 +36,9 @@ blocks, api, schema, base = (
 )
 
 NUMBERS = "privacy/test_vault_noise.py"
+SAMPLER = "privacy/test_rounded_gaussian.py"
+PERSONS = "privacy/test_person_sums.py"
+EXACT = "privacy/test_exact_sums.py"
 SCALE = f"{NUMBERS}::test_a_sum_has_just_the_noise_that_was_paid_for"
 DRAWS = f"{NUMBERS}::test_a_number_is_a_sum_of_several_draws"
 STREAMS = "privacy/test_noise.py"
@@ -45,17 +55,17 @@ CONTRACT = "vault/test_contract.py::TestLocalVault"
 
 VAULT: tuple[Mutation, ...] = (
     # The contract by itself
-    local(
+    noise(
         "contract-noise",
-        "summed + query.noise_std * stream",
-        "summed + 0.9 * query.noise_std * stream",
+        "stream.whole_gaussian(query",
+        "stream.whole_gaussian(0.9 * query",
         "less noise than was paid for",
         CONTRACT,
     ),
-    local(
+    sums(
         "contract-sum",
-        "row_count, query.clip, block",
-        "row_count, 2 * query.clip, block",
+        "shape[0], bound, block).cpu()",
+        "shape[0], Bound(2 * query.clip, query.step), block).cpu()",
         "a record weighs too much",
         CONTRACT,
     ),
@@ -97,8 +107,20 @@ VAULT: tuple[Mutation, ...] = (
         f"{RULES}::test_rule_05_an_insecure_seed_is_stamped_and_not_releasable",
     ),
     # Samples
-    sampling("sampling-rounded-up", "< limits[labels]", "<= limits[labels]", "a chance above the rate", SAMPLES),
-    sampling("sampling-first-rate", "< limits[labels]", "< limits[0]", "one class's rate for all", SAMPLES),
+    sampling(
+        "sampling-rounded-up",
+        "< rate_limits(rates)[labels]",
+        "<= rate_limits(rates)[labels]",
+        "a chance above the rate",
+        SAMPLES,
+    ),
+    sampling(
+        "sampling-first-rate",
+        "< rate_limits(rates)[labels]",
+        "< rate_limits(rates)[0]",
+        "one class's rate for all",
+        SAMPLES,
+    ),
     sampling("sampling-larger-rate", "int(rate * 2**64)", "int(rate * 1.1 * 2**64)", "more than was priced", SAMPLES),
     sampling("sampling-all-if-one", "if min(rates) >= 1", "if max(rates) >= 1", "all are in", STREAMS),
     sampling(
@@ -115,27 +137,179 @@ VAULT: tuple[Mutation, ...] = (
         "pairs of records share a coin",
         SAMPLES,
     ),
+    # Whole steps
+    sampler(
+        "sampler-keeps-all", "keep = height < self._safe[piece]", "keep = height >= 0", "columns, no Gaussian", SAMPLER
+    ),
+    sampler(
+        "sampler-drops-the-edge",
+        "keep = there & (height + 1.0 <= density * (1 - MARGIN))",
+        "keep = there & (height < 0)",
+        "nothing beyond the safe height is kept",
+        SAMPLER,
+    ),
+    sampler("sampler-no-sign", "sign = (more & np.uint64(1))", "sign = (more & np.uint64(0))", "one-sided", SAMPLER),
+    sampler(
+        "sampler-cut-down",
+        "((at >> self._shift) + np.uint64(1) >> np.uint64(1))",
+        "(at >> self._shift >> np.uint64(1))",
+        "rounds towards 0",
+        SAMPLER,
+    ),
+    sampler(
+        "sampler-short-columns",
+        "math.ceil(self._height * float(value) * (1 + MARGIN))",
+        "math.ceil(self._height * float(value) * 0.98)",
+        "columns end below the density",
+        SAMPLER,
+    ),
+    sampler(
+        "sampler-bases", "Segment(strip, laid[strip] - begin)", "Segment(strip, -begin)", "a column twice", SAMPLER
+    ),
+    sampler(
+        "sampler-exact-decides-wrongly",
+        "if height + (f + 1) * unit <= low:",
+        "if height + (f + 1) * unit >= low:",
+        "exact arithmetic says the opposite",
+        SAMPLER,
+    ),
+    grid("grid-coarse", "CLIP_BITS = 30", "CLIP_BITS = 8", "rounding takes the clip away", SAMPLER),
+    grid("grid-error", "SAMPLER_ERROR_BITS = 1000", "SAMPLER_ERROR_BITS = 3000", "less error than is proved", SAMPLER),
+    bound(
+        "bound-rounding-is-free",
+        "- math.sqrt(rows.shape[1]) / 2, 0.0) * SAFE",
+        "+ math.sqrt(rows.shape[1]) / 2, 0.0) * SAFE",
+        "rounded rows pass the clip",
+        f"{EXACT}::test_rounding_is_taken_off_the_clip_first",
+    ),
+    bound("bound-not-whole", "MOST_FACTOR))).round_()", "MOST_FACTOR)))", "rows between the steps", BOUND),
+    gradients(
+        "gradients-slack",
+        "(SAFE - slack / bound.clip)",
+        "(SAFE + slack / bound.clip)",
+        "rounded gradients pass the clip",
+        f"{EXACT}::test_rounding_is_taken_off_the_clip_of_gradients_first",
+    ),
+    gradients(
+        "gradients-ghosts-not-whole",
+        "scaled = (scaled * (_power_of_two(across) / root)[:, None, None]).round_()",
+        "scaled = scaled * (_power_of_two(across) / root)[:, None, None]",
+        "sums between the steps",
+        BOUND,
+    ),
+    gradients(
+        "gradients-held-not-whole",
+        "(rows * factors[:, None]).round_().sum(0) if step",
+        "(rows * factors[:, None]).sum(0) if step",
+        "sums between the steps",
+        BOUND,
+    ),
+    sampling(
+        "sampling-order-of-the-file",
+        "np.lexsort((contents[:, 1], contents[:, 0]))",
+        "np.arange(len(contents))",
+        "a shuffled file has another sample under a seed",
+        EXACT,
+    ),
+    # Persons
+    persons(
+        "persons-rows-apart",
+        "squares = np.add.reduceat(np.square(sums, dtype=np.float64).sum(1), starts)",
+        "squares = np.maximum.reduceat(np.square(sums, dtype=np.float64).sum(1), starts)",
+        "the rows of a person are clipped apart",
+        PERSONS,
+    ),
+    persons(
+        "persons-rounding-is-free",
+        "np.sqrt(rows_each * sums.shape[1]) / 2) * SAFE",
+        "0 * rows_each) * (2 - SAFE)",
+        "a clipped person passes the clip",
+        PERSONS,
+    ),
+    persons(
+        "persons-closed-too-early",
+        "is_open = person == person[-1:]",
+        "is_open = person < person[-1:]",
+        "a person is clipped in pieces",
+        PERSONS,
+    ),
+    persons(
+        "persons-coin-of-a-record",
+        "coin[person] < rate_limits",
+        "coins.integers(len(labels)) < rate_limits",
+        "records of a person have coins of their own",
+        PERSONS,
+    ),
+    persons("persons-no-cap", "(units[taken]) < most]", "(units[taken]) < 99 * most]", "more than declared", PERSONS),
+    sums(
+        "sums-by-record",
+        "if records.units is not None and query.on_grid:",
+        "if records.units is None and query.on_grid:",
+        "persons are added up record by record",
+        PERSONS,
+    ),
+    sums(
+        "sums-record-has-the-clip-of-a-person",
+        "bound = Bound(query.clip / self._schema.reach, query.step)",
+        "bound = Bound(query.clip, query.step)",
+        "one record weighs as much as a whole person",
+        PERSONS,
+    ),
     # The way of an answer
-    local("local-noise-0.9", "query.noise_std * stream", "0.9 * query.noise_std * stream", "too little noise", SCALE),
-    local("local-noise-0.97", "query.noise_std * stream", "0.97 * query.noise_std * stream", "too little noise", SCALE),
-    local(
-        "local-noise-of-clip-one",
-        "query.noise_std * stream",
-        "query.noise_multiplier * stream",
+    noise("noise-0.97", "stream.whole_gaussian(query", "stream.whole_gaussian(0.97 * query", "too little noise", SCALE),
+    noise(
+        "noise-of-clip-one",
+        "(query.clip / query.step), shape)",
+        "(1.0 / query.step), shape)",
         "noise that forgets the clip",
         SCALE,
     ),
-    local(
-        "local-one-noise-row",
-        "stream.gaussian(summed.shape)",
-        "stream.gaussian((1, summed.shape[1]))",
+    noise(
+        "noise-0.97-of-doubles",
+        "query.noise_std * stream.gaussian(shape)",
+        "0.97 * query.noise_std * stream.gaussian(shape)",
+        "a run of an older version goes on with too little noise",
+        f"{NUMBERS}::test_a_run_of_an_older_version_goes_on_with_its_own_noise",
+    ),
+    noise(
+        "noise-as-doubles",
+        "np.multiply(total + noise, query.step or 1.0, dtype=np.float64)",
+        "total * (query.step or 1.0) + noise * (query.step or 1.0)",
+        "sum and noise are rounded before they meet",
+        f"{SAMPLER}::test_noise_and_sum_are_added_as_integers",
+    ),
+    sums(
+        "sums-one-noise-row",
+        "noise = drawn_noise(query, shape, noises) if query.on_grid else None",
+        "noise = drawn_noise(query, (1, shape[1]), noises) if query.on_grid else None",
         "differences of classes have no noise",
         f"{NUMBERS}::test_rows_answers_and_queries_share_no_noise",
     ),
+    sums(
+        "sums-noise-last",
+        "        noise = drawn_noise(query, shape, noises) if query.on_grid else None\n        sample = self",
+        "        noise = None\n        sample = self",
+        "how long the noise takes tells of it",
+        f"{NUMBERS}::test_noise_is_drawn_before_a_record_is_touched",
+    ),
     local(
-        "local-mean",
-        "total.cpu().numpy()",
-        "total.cpu().numpy() / max(len(sample), 1)",
+        "local-one-stream",
+        'self._randomness.stream(f"{query.label}: noise", index)',
+        "self._randomness.stream(query.label, index)",
+        "coins and noise come from the same bits under a seed",
+        f"{NUMBERS}::test_coins_and_noise_have_keys_of_their_own",
+    ),
+    sums(
+        "sums-doubles",
+        "np.zeros(shape, dtype=np.int64) if query.on_grid else np.zeros(shape, dtype=np.float64)",
+        "np.zeros(shape, dtype=np.float32)",
+        "sums move with their order",
+        EXACT,
+    ),
+    sums(
+        "sums-mean",
+        "total += added.astype(total.dtype)",
+        "total += (added / max(len(sample), 1)).astype(total.dtype)",
         "a mean over the realised sample",
         f"{RULES}::test_rule_03_the_answer_is_the_sum_and_not_divided_by_the_sample",
     ),
@@ -155,7 +329,7 @@ VAULT: tuple[Mutation, ...] = (
     ),
     local(
         "local-any-delta",
-        "require_delta(plan.price.delta, self._schema.records)",
+        "require_delta(plan.price.delta, self._schema.privacy_units, self._schema.by_person)",
         "require_delta(plan.price.delta)",
         "delta above 1/N",
         f"{WALL}::test_a_delta_that_lets_whole_records_leak_is_refused",
@@ -223,7 +397,7 @@ VAULT: tuple[Mutation, ...] = (
         "two processes give two draws of one answer",
         f"{WALL}::test_two_vaults_that_answer_at_once_give_the_first_answer",
     ),
-    local(
+    sums(
         "local-mixing-map",
         "if records_mix(",
         "if not self._schema and records_mix(",
@@ -276,8 +450,8 @@ VAULT: tuple[Mutation, ...] = (
     ),
     schema(
         "schema-adjacency",
-        "if self.adjacency != ADD_REMOVE or self.unit != UNIT_RECORD",
-        "if self.adjacency != ADD_REMOVE and self.unit != UNIT_RECORD",
+        "if self.adjacency != ADD_REMOVE:",
+        "if not self.adjacency:",
         "another adjacency is taken for this one",
         f"{RULES}::test_rule_10_no_other_adjacency_is_taken_for_this_one",
     ),
@@ -289,19 +463,19 @@ VAULT: tuple[Mutation, ...] = (
         f"{RULES}::test_rule_06_class_sizes_that_are_not_public_are_bought",
     ),
     # Clipped sums
-    maps("maps-safe", "SAFE = 1 - 1e-6", "SAFE = 1 + 1e-3", "rows pass the clip", BOUND),
-    maps("maps-loose-sum", "else clip_rows(flat, clip))", "else clip_rows(flat, clip * 1.01))", "a looser clip", BOUND),
+    bound("maps-safe", "SAFE = 1 - 1e-6", "SAFE = 1 + 1e-3", "rows pass the clip", BOUND),
+    bound("maps-loose-sum", "room / norms", "1.01 * room / norms", "a looser clip", BOUND),
     maps(
         "maps-outer",
-        "x, y, math.sqrt(clip), block or self.block)",
-        "x, y, clip, block or self.block)",
+        "x, y, bound.root(), block or self.block)",
+        "x, y, bound, block or self.block)",
         "|z z^T| is |z|^2",
         BOUND,
     ),
     maps(
         "maps-padding-counts",
-        "else clip_rows(flat, clip))[:real])",
-        "else clip_rows(flat, clip)))",
+        "flatten(1))[:real] for real",
+        "flatten(1)) for real",
         "what fills a block up is added",
         BOUND,
         STEADY,
@@ -314,10 +488,10 @@ VAULT: tuple[Mutation, ...] = (
         f"{STEADY}::test_the_sum_over_thousands_of_records_has_no_residual_of_single_precision",
         f"{STEADY}::test_a_sum_is_that_of_its_records_one_by_one_to_the_last_bits_of_a_double",
     ),
-    local(
+    sums(
         "local-block-not-tried",
-        "self._blocks[form] = steady_block(mapping.trial, mapping.block, shape, classes, self._device)",
-        "self._blocks[form] = mapping.block",
+        "self._blocks[form] = steady_block(mapping.trial, preferred, shape, classes, self._device)",
+        "self._blocks[form] = preferred",
         "rows that depend on their place",
         f"{RULES}::test_rule_12_the_vault_passes_records_in_blocks_that_were_tried",
     ),
@@ -351,14 +525,14 @@ VAULT: tuple[Mutation, ...] = (
         PLACES,
     ),
     blocks("blocks-same", "((a == b) | (", "(((a - b).abs() < 1e-6) | (", "nearly the same bits", PLACES),
-    maps(
+    bound(
         "maps-single-precision",
-        "rows.double() * factor",
-        "(rows * factor.float()).double()",
+        "rows.double() * (self.clip * SAFE / norms).clamp(max=1.0)",
+        "(rows * (self.clip * SAFE / norms).clamp(max=1.0).float()).double()",
         "tiny clips are rounded away",
         BOUND,
     ),
-    maps(
+    bound(
         "maps-no-number", "torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)", "rows", "one record is NaN", BOUND
     ),
     maps(
@@ -385,7 +559,9 @@ VAULT: tuple[Mutation, ...] = (
     # Gradients
     gradients("gradients-safe", "SAFE = 1 - 4e-6", "SAFE = 1 + 1e-3", "gradients pass the clip", BOUND),
     gradients("gradients-not-joint", "squares.sum(0)", "squares.amax(0)", "layers are clipped apart", BOUND),
-    gradients("gradients-share", "clip / math.sqrt(len(parts))", "clip", "each layer has the whole clip", ENGINE),
+    gradients(
+        "gradients-share", "each = bound.share(len(parts))", "each = bound", "each layer has the whole clip", ENGINE
+    ),
     gradients("gradients-never-less", ".clamp(max=1.0)", ".clamp(min=1.0)", "nothing is scaled down", BOUND),
     gradients(
         "gradients-no-number", "        if not finite.all():", "        if not finite.any():", "NaN spoils", ENGINE
@@ -439,8 +615,8 @@ VAULT: tuple[Mutation, ...] = (
     # Residuals
     residuals(
         "residuals-outer",
-        "x, y, math.sqrt(clip), block",
-        "x, y, math.sqrt(2 * clip), block",
+        "x, y, bound.root(), block",
+        "x, y, bound, block",
         "outer products pass the clip",
         BOUND,
     ),

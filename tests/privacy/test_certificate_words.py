@@ -18,6 +18,7 @@ from limbeck.methods import SyntheticSet
 from limbeck.privacy.accounting import price
 from limbeck.privacy.queries import ClippedSum, query_from_dict
 from limbeck.release.certificate import certify
+from limbeck.release.signature import KeyFile
 from limbeck.release.verification import file_hash, require_releasable, verify
 from limbeck.release.writer import ReleaseWriter
 from limbeck.vault.noise import Randomness
@@ -44,6 +45,8 @@ def test_the_word_private_is_for_a_finite_epsilon_only(release: Path, owner: Ed2
     def bare(values: dict[str, Any], private: bool) -> None:
         for query in values["queries"]:
             query["noise_multiplier"] = 0.0
+            query.pop("step", None)
+        values.pop("sampler_delta", None)
         values["accounting"] = price([query_from_dict(query) for query in values["queries"]], DELTA).to_dict()
         values.update(epsilon="infinity", private=private, releasable=private)
 
@@ -53,6 +56,42 @@ def test_the_word_private_is_for_a_finite_epsilon_only(release: Path, owner: Ed2
     resign(release, owner, lambda values: bare(values, False))
     with pytest.raises(NotReleasable, match="NOT PRIVATE"):
         require_releasable(verify(release))
+
+
+@pytest.mark.parametrize("stated_delta", [0.0, 1e-300, 1e-3, -1e-9])
+def test_the_sampler_is_stated_as_the_queries_make_it(
+    stated_delta: float, release: Path, owner: Ed25519PrivateKey
+) -> None:
+    assert 0 < verify(release).sampler_delta < 1e-250
+    resign(release, owner, lambda values: values.update(sampler_delta=stated_delta))
+    with pytest.raises(NotAuthentic, match="sampler_delta"):
+        verify(release)
+
+
+@pytest.mark.parametrize("factor", [0.25, 4.0, 1.5, 0.0])
+def test_a_step_that_does_not_follow_from_clip_and_noise_is_found(
+    factor: float, release: Path, owner: Ed25519PrivateKey
+) -> None:
+    def coarser(values: dict[str, Any]) -> None:
+        values["queries"][0]["step"] *= factor
+
+    resign(release, owner, coarser)
+    with pytest.raises(NotAuthentic, match="step="):
+        verify(release)
+
+
+def test_noise_of_doubles_cannot_pass_for_whole_steps(release: Path, owner: Ed25519PrivateKey) -> None:
+    """A query without a step is one of an older version, and then there is no sampler whose error could be stated."""
+
+    def older(values: dict[str, Any]) -> None:
+        for query in values["queries"]:
+            del query["step"]
+
+    resign(release, owner, older)
+    with pytest.raises(NotAuthentic, match="sampler_delta"):
+        verify(release)
+    resign(release, owner, lambda values: values.pop("sampler_delta"))
+    assert verify(release).sampler_delta == 0
 
 
 def test_a_delta_above_one_in_n_is_found_although_epsilon_follows_from_it(
@@ -137,7 +176,7 @@ def test_a_release_is_not_written_with_an_owners_copy_in_it(
         plan=plan_of(query),
         schema=source.schema,
         randomness=Randomness(),
-        key=tmp_path / "key",
+        signer=KeyFile(tmp_path / "key"),
         drawn=dict,
         pages=lambda *_: {"report.html": OWNERS_PAGE},
     )

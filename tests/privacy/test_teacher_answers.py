@@ -38,6 +38,7 @@ from limbeck.vault.ensemble.kinds import QUESTIONS
 from limbeck.vault.ensemble.votes import Vote
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
+from limbeck.vault.maps.bound import Bound
 from limbeck.vault.noise import Randomness
 
 TEACHERS = 6
@@ -111,7 +112,7 @@ def test_two_votes_are_never_further_apart_than_the_clip(kind: type[Question], l
     """The worst pair there is: opposite votes, of any length. Long ones reach the bound, so that none of it is wasted."""
     asked, clip = question(kind, 3), 5.0
     votes = torch.randn((1, 3, 64), generator=torch.Generator().manual_seed(1)) * length
-    one, other = asked.bounded(torch.cat([votes, -votes]), clip).double()
+    one, other = asked.bounded(torch.cat([votes, -votes]), Bound(clip)).double()
     assert (one - other).norm().item() <= clip
     if length >= 1:
         assert one.norm().item() == pytest.approx(clip / 2, rel=1e-5)
@@ -119,7 +120,7 @@ def test_two_votes_are_never_further_apart_than_the_clip(kind: type[Question], l
 
 def test_two_votes_for_bins_are_never_further_apart_than_the_clip() -> None:
     votes, clip = torch.tensor([[[0] * 5] * 3, [[3] * 5] * 3]), math.sqrt(2 * 15)
-    one, other = question(BinVote, 3).bounded(votes, clip).double()
+    one, other = question(BinVote, 3).bounded(votes, Bound(clip)).double()
     assert (one - other).norm().item() == pytest.approx(clip, rel=1e-12)
 
 

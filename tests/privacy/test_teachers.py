@@ -26,6 +26,7 @@ from limbeck.vault.api import (
     CriticGradient,
     Discriminator,
     EnsembleSpec,
+    Grant,
     LevelVote,
     Question,
     SignVote,
@@ -38,7 +39,8 @@ from limbeck.vault.ensemble.partition import check_ensemble, partition
 from limbeck.vault.ensemble.teachers import Batch, Weights
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
-from limbeck.vault.noise import Randomness
+from limbeck.vault.maps.bound import Bound
+from limbeck.vault.noise import Randomness, drawn_noise, with_noise
 
 KEY = b"k" * 32
 TEACHERS_HELD, IMAGES, TICKS = 12, 3, 4
@@ -158,7 +160,8 @@ def test_a_neighbour_moves_the_sum_of_votes_by_its_bound_at_most(
         vote_sum(grown(held, schema), asked, query, Randomness(5).stream("v", 0))
         for held in (records, with_one_more(records))
     ]
-    assert np.linalg.norm(sums[0]) > 0 and np.linalg.norm(sums[0] - sums[1]) <= query.clip * (1 + 1e-9)
+    moved = np.linalg.norm(sums[0] - sums[1]) * query.step
+    assert np.linalg.norm(sums[0]) > 0 and moved <= query.clip * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
@@ -172,7 +175,7 @@ def test_a_teacher_gone_wild_moves_the_sum_by_its_bound_at_most(
     for value in ensemble.weights.values():
         value[3] = -value[3] * wild
     after = vote_sum(ensemble, asked, query, Randomness(5).stream("v", 0))
-    assert np.isfinite(after).all() and np.linalg.norm(after - before) <= query.clip * (1 + 1e-9)
+    assert np.isfinite(after).all() and np.linalg.norm(after - before) * query.step <= query.clip * (1 + 1e-9)
 
 
 def test_flipped_votes_reach_the_bound() -> None:
@@ -180,7 +183,7 @@ def test_flipped_votes_reach_the_bound() -> None:
     gradients = torch.randn(1, IMAGES, 64, generator=torch.Generator().manual_seed(0))
     asked, clip = question(c=1e-9), KINDS[SignVote][1]
     sure = lambda shape: torch.full(shape, 0.5)  # noqa: E731  every sign is its likelier one
-    for_it, against = (asked.bounded(asked.votes(None, g, sure), clip) for g in (gradients, -gradients))
+    for_it, against = (asked.bounded(asked.votes(None, g, sure), Bound(clip)) for g in (gradients, -gradients))
     assert (for_it - against).norm().item() == pytest.approx(clip, rel=1e-5)
     assert (asked.votes(None, gradients, sure) != 0).sum(-1).tolist() == [[10] * IMAGES]
 
@@ -215,9 +218,10 @@ def test_every_part_is_clipped_and_comes_from_a_teacher_of_its_own(
     answered, drawn = [], set()
     for place in range(30):
         parts = drawn_gradients(ensemble, asked, gradient_query(draws), Randomness(place).stream("g", 0))
-        assert (np.linalg.norm(parts.reshape(draws, -1), axis=1) <= 0.01).all()
+        assert (np.linalg.norm(parts.reshape(draws, -1), axis=1) * gradient_query(draws).step <= 0.01).all()
         answered.append(parts.reshape(IMAGES, -1)[0])
-    loose = drawn_gradients(ensemble, asked, gradient_query(draws, clip=1e6), Randomness(0).stream("g", 0))
+    wide = gradient_query(draws, clip=1e3)
+    loose = drawn_gradients(ensemble, asked, wide, Randomness(0).stream("g", 0)) * wide.step
     rows = range(TEACHERS_HELD)
     own = [ensemble.scores_and_gradients(slice(row, row + 1), asked.x[None], asked.y[None])[1] for row in rows]
     for image in range(IMAGES):
@@ -365,5 +369,24 @@ def test_the_answer_has_the_noise_that_was_paid_for(vault: LocalVault) -> None:
     grant, asked = vault.grant(plan_of(query_for(noise_multiplier=50.0))), question()
     vault.ask(grant, "votes", 0, asked)
     desk = vault._desks[grant.id, "votes"]
-    spread = np.stack([desk.noised(asked, Randomness(seed).stream("v", 0)) for seed in range(25)]).std(0, ddof=1)
+    query = query_for(noise_multiplier=50.0)
+
+    def noised(seed: int) -> np.ndarray:
+        stream = Randomness(seed).stream("v", 0)
+        total = desk.answered(asked, stream)
+        return with_noise(query, total, drawn_noise(query, total.shape, stream))
+
+    spread = np.stack([noised(seed) for seed in range(25)]).std(0, ddof=1)
     assert np.sqrt(np.mean(spread**2)) == pytest.approx(50 * KINDS[SignVote][1], rel=0.05)
+
+
+def test_a_stored_answer_is_not_asked_for_with_another_plan(vault: LocalVault, ledger: Ledger) -> None:
+    """A plan without noise, under the name of one that was paid for: teachers made for it would answer without noise later on."""
+    paid = plan_of(query_for(noise_multiplier=50.0))
+    grant = vault.grant(paid)
+    vault.ask(grant, "votes", 0, question())
+    vault._desks.clear()  # as after a restart
+    forged = Grant(grant.id, plan_of(query_for(noise_multiplier=1.0)))
+    with pytest.raises(WallBreach, match="another plan"):
+        vault.ask(forged, "votes", 0, question())
+    assert not vault._desks

@@ -14,7 +14,8 @@ from limbeck.errors import BadInput
 from limbeck.nets import NetSpec, build
 from limbeck.vault.api import NetworkGradient, TopGradient
 from limbeck.vault.maps import MAPS
-from limbeck.vault.maps.base import clip_rows, records_mix
+from limbeck.vault.maps.base import records_mix
+from limbeck.vault.maps.bound import Bound, clip_rows
 from limbeck.vault.maps.top_gradient import top_by_dimension, top_by_norm
 
 SHAPE, CLASSES = (1, 8, 8), 3
@@ -95,8 +96,8 @@ def test_the_whole_gradient_is_plain_dp_sgd(keep: str) -> None:
     plain, whole = gradient(), TopGradient(gradient=gradient(), clip=0.1, share=1.0, keep=keep)
     row = torch.zeros_like(y)
     with torch.no_grad():
-        expected = plain.clipped_sum(x, row, y, 1, 0.1)
-        assert torch.allclose(whole.clipped_sum(x, row, y, 1, 0.1), expected, rtol=1e-4, atol=1e-6)
+        expected = plain.clipped_sum(x, row, y, 1, Bound(0.1))
+        assert torch.allclose(whole.clipped_sum(x, row, y, 1, Bound(0.1)), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_digest_covers_every_parameter() -> None:

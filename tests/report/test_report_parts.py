@@ -162,11 +162,11 @@ def test_the_budget_bar_marks_the_own_booking() -> None:
         Booking("b", "tiny", 0.3, 1e-5, "ndpdc", "2025-01-03T03:04:05+00:00", "void"),
         Booking("c", "tiny", 0.25, 1e-5, "dm", "2025-01-04T03:04:05+00:00", "open"),
     )
-    view = budget_view(Account("tiny", 2.0, 1e-4, 0.75, 2e-5, bookings), "a")
+    view = budget_view(Account("tiny", 2.0, 1e-4, 0.75, 2e-5, bookings, remaining_epsilon=1.25), "a")
     assert (view.budget, view.spent, view.left) == ("2", "0.75", "1.25") and view.has_own
     assert [(row.state, row.own) for row in view.rows] == [("spent", True), ("given back", False), ("open", False)]
     assert view.bar is not None and view.bar.count('class="own"') == 1 and view.bar.count('class="other"') == 1
-    endless = budget_view(Account("tiny", math.inf, 1e-4, math.inf, 2e-5, bookings))
+    endless = budget_view(Account("tiny", math.inf, 1e-4, math.inf, 2e-5, bookings, remaining_epsilon=math.inf))
     assert endless.bar is None and endless.budget == "∞" and not endless.has_own
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from sklearn.base import clone
 
 from limbeck import Condenser, Ledger, LocalVault, Schema, make_plan, verify
 from limbeck.cli import runs
-from limbeck.errors import BadInput, BudgetRefused, RunConflict, WallBreach
+from limbeck.data.units import unit_codes
+from limbeck.errors import BadInput, BudgetRefused, DataUnreadable, RunConflict, WallBreach
 from limbeck.experiments import demo
 from limbeck.methods import method_named
 from limbeck.runs.estimator import ArraySource
@@ -141,3 +143,60 @@ def test_plan_grant_ask_close() -> None:
 def test_the_default_method_is_that_of_the_commands_and_of_the_demonstration() -> None:
     defaults = [inspect.signature(call).parameters["method"].default for call in (Condenser, runs.plan, runs.condense)]
     assert defaults == [demo.METHOD] * 3
+
+
+# --- persons ---
+
+PERSONS = dataclasses.replace(SCHEMA, unit="patient", units=20)
+IDS = np.arange(200) % 20
+
+
+def test_persons_are_given_exactly_where_the_schema_has_them(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"one person \(patient\), so fit needs units=ids"):
+        Condenser(**SMALL).fit(X, Y, schema=PERSONS, out=tmp_path / "out")
+    with pytest.raises(BadInput, match="was given units, but the unit of 'own' is one record"):
+        Condenser(**SMALL).fit(X, Y, schema=SCHEMA, units=IDS, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with Ledger.open() as ledger:
+        assert ledger.accounts() == []
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        IDS,
+        IDS.tolist(),
+        tuple(IDS),
+        IDS.astype(str),
+        IDS.astype(float),
+        [f" {each}" for each in IDS],
+        IDS.astype(object),
+    ],
+)
+def test_ids_in_memory(ids: Any) -> None:
+    records = ArraySource(PERSONS, X, Y, ids).load()
+    assert records.units is not None and np.array_equal(records.units, unit_codes(IDS, "X"))
+
+
+def test_ids_of_several_kinds_and_missing_ones() -> None:
+    ids = [1, "1", 1.0, None, float("nan"), "", "p", b"p", *range(192)]
+    found = ArraySource(PERSONS, X, Y, ids).load().units
+    assert found is not None and len(set(found[:3])) == len(set(found[3:6])) == len(set(found[6:8])) == 1
+    assert len(set(found)) == 194
+    assert ArraySource(SCHEMA, X, Y).load().units is None
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [(IDS[:-1], "200 records but 199 ids"), (IDS[:, None], "one id per record"), ("Zq7Secret", "one id per record")],
+)
+def test_ids_of_another_form(ids: Any, message: str) -> None:
+    with pytest.raises(DataUnreadable, match=message) as caught:
+        ArraySource(PERSONS, X, Y, ids).load()
+    assert "Secret" not in caught.value.message
+
+
+def test_a_plan_for_persons_needs_their_delta() -> None:
+    assert Condenser(**SMALL, delta=0.04).plan(PERSONS).price.delta == 0.04
+    with pytest.raises(BadInput, match="N = 20 persons"):
+        Condenser(**SMALL, delta=0.05).plan(PERSONS)

@@ -1,4 +1,4 @@
-"""A vault as small as the contract allows: books in a dictionary, records one at a time, no chunks and no blocks.
+"""A vault as small as the contract allows: books in a dictionary, records one at a time in whole steps, no chunks and no blocks.
 
 The plain twin of the local vault. It keeps nothing on the disk and knows no teachers.
 """
@@ -122,9 +122,11 @@ class FakeVault:
         return Answer(kept.copy() if query.by_class else kept[0].copy())
 
     def _noised(self, query: ClippedSum, index: int, mapping: Map) -> np.ndarray:
-        stream = self._randomness.stream(query.label, index)
-        total = self._sum(query, mapping, stream)
-        return total + query.noise_std * stream.gaussian(total.shape)
+        total = self._sum(query, mapping, self._randomness.stream(query.label, index))
+        if query.is_private:
+            noise = self._randomness.stream(f"noise of {query.label}", index)
+            total += noise.whole_gaussian(query.noise_std / query.step, total.shape)
+        return total * query.step
 
     def _sum(self, query: ClippedSum, mapping: Map, stream: SecretStream) -> np.ndarray:
         assert self._records is not None
@@ -132,12 +134,14 @@ class FakeVault:
         x = encode(self._records.x, schema)
         coins = stream.integers(len(y)) / 2.0**64
         width = mapping.rows(torch.zeros(1, *schema.shape), torch.zeros(1, dtype=torch.int64)).shape[1]
-        total = np.zeros((len(schema.classes) if query.by_class else 1, width))
+        total = np.zeros((len(schema.classes) if query.by_class else 1, width), dtype=np.int64)
         for record, label, coin in zip(x, y, coins, strict=True):
             if coin >= query.rate_of(len(schema.classes))[label]:
                 continue
             row = mapping.rows(record[None], torch.tensor([label]))[0].double().numpy()
-            total[label if query.by_class else 0] += row * min(1.0, query.clip / max(np.linalg.norm(row), 1e-300))
+            room = query.clip - query.step * math.sqrt(width) / 2
+            clipped = row * min(1.0, room / max(np.linalg.norm(row), 1e-300))
+            total[label if query.by_class else 0] += np.rint(clipped / query.step).astype(np.int64)
         return total
 
     def keep(self, grant: Grant) -> None:

@@ -113,6 +113,10 @@ class _Scaled(Randomness):
             def gaussian(shape: tuple[int, ...]) -> np.ndarray:
                 return factor * inner.gaussian(shape)
 
+            @staticmethod
+            def whole_gaussian(steps: float, shape: tuple[int, ...]) -> np.ndarray:
+                return inner.whole_gaussian(factor * steps, shape)
+
         return Scaled()
 
 

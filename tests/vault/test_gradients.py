@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from limbeck.errors import BadInput
 from limbeck.nets import KINDS, NetSpec, Network, build
+from limbeck.privacy.grid import step_of
 from limbeck.vault.maps import clipped_gradients as gradients
+from limbeck.vault.maps.bound import Bound
 from limbeck.vault.maps.clipped_gradients import SAFE, ClippedGradients
 from limbeck.vault.maps.layer_gradients import Ghost, Held, product
 
@@ -66,7 +68,7 @@ def test_the_sum_is_that_of_a_loop_over_single_records(kind: str, shape: str) ->
     clip = rows.norm(dim=1).median().item()
     engine = engine_of(network, SHAPES[shape])
     with torch.no_grad():
-        summed, each = engine.clipped_sum(x, y, clip), engine.rows(x, y)
+        summed, each = engine.clipped_sum(x, y, Bound(clip)), engine.rows(x, y)
     assert torch.allclose(each, rows, atol=1e-9 * rows.norm().item())
     assert (summed - clipped(rows, clip)).norm() < 1e-5 * summed.norm()
     assert (summed - clipped(rows, clip * SAFE)).norm() < 1e-5 * summed.norm()
@@ -78,7 +80,7 @@ def test_single_precision_agrees_to_five_digits(kind: str) -> None:
     x, y = some_records(SHAPES["image"], dtype=torch.float32)
     rows = gradients_one_by_one(network, x, y)
     with torch.no_grad():
-        summed = engine_of(network, SHAPES["image"]).clipped_sum(x, y, 1.0)
+        summed = engine_of(network, SHAPES["image"]).clipped_sum(x, y, Bound(1.0))
     assert (summed - clipped(rows.double(), 1.0)).norm() < 1e-5 * summed.norm()
 
 
@@ -90,7 +92,7 @@ def test_opacus_agrees() -> None:
         network = build(small(kind), SHAPES["image"], CLASSES, seed=2).double()
         x, y = some_records(SHAPES["image"])
         with torch.no_grad():
-            ours = engine_of(network, SHAPES["image"]).clipped_sum(x, y, 0.7)
+            ours = engine_of(network, SHAPES["image"]).clipped_sum(x, y, Bound(0.7))
         theirs = GradSampleModule(network.requires_grad_(True), loss_reduction="sum")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -108,7 +110,7 @@ def test_an_embedding_layer_is_known() -> None:
     x, y = torch.randint(0, 6, (7, 4), generator=torch.Generator().manual_seed(0)), torch.arange(7) % CLASSES
     rows = gradients_one_by_one(network, x, y)
     with torch.no_grad():
-        summed = engine_of(network, (4,)).clipped_sum(x, y, 0.5)
+        summed = engine_of(network, (4,)).clipped_sum(x, y, Bound(0.5))
     assert (summed - clipped(rows, 0.5)).norm() < 1e-5 * summed.norm()
 
 
@@ -118,7 +120,7 @@ def test_the_sum_does_not_depend_on_how_many_are_taken_at_a_time(at_once: int, m
     network = build(small("convnet"), SHAPES["image"], CLASSES, seed=2).double()
     x, y = some_records(SHAPES["image"])
     with torch.no_grad():
-        summed = engine_of(network, SHAPES["image"]).clipped_sum(x, y, 1.0)
+        summed = engine_of(network, SHAPES["image"]).clipped_sum(x, y, Bound(1.0))
     assert torch.allclose(summed, clipped(gradients_one_by_one(network, x, y), SAFE), atol=1e-8)
 
 
@@ -128,7 +130,7 @@ def test_ghost_and_held_norms_are_the_same_and_the_cheaper_is_taken() -> None:
     entered, flow, factors = draw(5, 4, 30), draw(5, 4, 20), torch.rand(5, generator=generator)
     ghost, held = Ghost(entered, flow), Held(torch.bmm(flow.mT, entered))
     assert torch.allclose(ghost.squares(), held.squares(), rtol=1e-5)
-    assert torch.allclose(ghost.weighted(factors), held.weighted(factors), atol=1e-4)
+    assert torch.allclose(ghost.weighted(factors, 0.0), held.weighted(factors, 0.0), atol=1e-4)
     assert torch.allclose(ghost.each(), held.each(), atol=1e-5)
     assert isinstance(product(draw(2, 1, 300), draw(2, 1, 100)), Ghost)  # a linear layer
     assert isinstance(product(draw(2, 256, 72), draw(2, 256, 8)), Held)  # a convolution on a large map
@@ -139,13 +141,16 @@ def test_long_rows_are_measured_and_added_in_double_precision() -> None:
     held, exact = Held(rows), rows.double()
     assert torch.allclose(held.squares(), exact.square().sum(1), rtol=1e-6)
     factors = torch.linspace(0, 1, 9, dtype=torch.float64)
-    assert (held.weighted(factors) - factors @ exact).norm() < 1e-12
+    assert (held.weighted(factors, 0.0) - factors @ exact).norm() < 1e-12
 
 
 def test_gradients_whose_squares_vanish_are_clipped_all_the_same() -> None:
-    squares = Held(torch.full((1, 1000), 1e-25)).squares()
-    assert gradients._factors(squares, 1e-30).item() * 1e-25 * 1000**0.5 <= 1e-30
-    assert gradients._factors(Held(torch.full((1, 1000), 1e-3)).squares(), 1.0).item() == 1.0
+    for step in (0.0, step_of(1e-30, 1.0)):
+        part = Held(torch.full((1, 1000), 1e-25))
+        factor = gradients._factors(part.squares(), Bound(1e-30, step), {"rows": part}).item()
+        assert 0 < factor * 1e-25 * 1000**0.5 <= 1e-30
+    short = Held(torch.full((1, 1000), 1e-3))
+    assert gradients._factors(short.squares(), Bound(1.0), {"rows": short}).item() == 1.0
 
 
 def test_no_record_gives_a_zero_sum_and_no_rows() -> None:
@@ -153,7 +158,7 @@ def test_no_record_gives_a_zero_sum_and_no_rows() -> None:
     x, y = some_records(SHAPES["image"], 0, torch.float32)
     engine = engine_of(network, SHAPES["image"])
     numbers = sum(parameter.numel() for parameter in network.parameters())
-    assert torch.equal(engine.clipped_sum(x, y, 1.0), torch.zeros(numbers, dtype=torch.float64))
+    assert torch.equal(engine.clipped_sum(x, y, Bound(1.0)), torch.zeros(numbers, dtype=torch.float64))
     assert engine.rows(x, y).shape == (0, numbers)
 
 
@@ -167,7 +172,7 @@ def test_a_record_without_a_finite_gradient_adds_nothing_and_spoils_nothing(kind
     others = torch.arange(len(x)) != 3
     with torch.no_grad():
         engine = engine_of(network, SHAPES["image"])
-        difference = engine.clipped_sum(bad, y, 1.0) - engine.clipped_sum(x[others], y[others], 1.0)
+        difference = engine.clipped_sum(bad, y, Bound(1.0)) - engine.clipped_sum(x[others], y[others], Bound(1.0))
     assert difference.isfinite().all() and difference.norm() <= 1
 
 
@@ -175,7 +180,7 @@ def test_each_layer_has_its_share_of_the_bound() -> None:
     network = build(small("convnet"), SHAPES["image"], CLASSES, seed=2).double()
     x, y = some_records(SHAPES["image"], 1)
     with torch.no_grad():
-        summed = engine_of(network, SHAPES["image"]).clipped_sum(x, y, 1e-3, per_layer=True)
+        summed = engine_of(network, SHAPES["image"]).clipped_sum(x, y, Bound(1e-3), per_layer=True)
     sizes = [parameter.numel() for parameter in network.parameters()]
     norms = torch.stack([part.norm() for part in summed.split(sizes)])
     assert norms.max() <= 1e-3 / len(sizes) ** 0.5

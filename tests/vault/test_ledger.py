@@ -601,7 +601,8 @@ def test_a_lost_ledger_is_not_replaced_while_its_journal_is_there(path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("pragma", "what"), [("application_id = 7", "another program"), ("user_version = 2", "format 2")]
+    ("pragma", "what"),
+    [("application_id = 7", "another program"), ("user_version = 3", "format 3"), ("user_version = 0", "format 0")],
 )
 def test_other_programs_and_newer_formats_are_refused(path: Path, pragma: str, what: str) -> None:
     made(path)

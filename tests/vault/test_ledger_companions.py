@@ -230,4 +230,8 @@ def test_a_ledger_of_an_earlier_version_opens_reads_and_books(tmp_path: Path, ki
         book(ledger, "now")
         assert account(ledger).spent_epsilon == digits.spent_epsilon + 0.5
     with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    kept = tmp_path / "ledger.sqlite.format-1"
+    with closing(sqlite3.connect(kept)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (1,)
+        assert db.execute("SELECT COUNT(*) FROM bookings").fetchone() == (5 if killed else 4,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterator
@@ -10,11 +11,32 @@ from pathlib import Path
 import pytest
 
 from limbeck.errors import BudgetRefused, LedgerFault, RunConflict
+from limbeck.privacy.part import PartOf
+from limbeck.privacy.queries import ClippedSum
 from limbeck.vault.ledger import Account, Ledger
 
 PAGE = 4096
 FLIPS_PER_PAGE = 48
+SECRETS: dict[str, bytes] = {}
 ANSWERS = 4
+
+
+PLACES = (
+    PartOf(parent="apart", split="halves", part=1),
+    PartOf(parent="apart", split="halves", part=2),
+    PartOf(parent="apart", split="kinds", part=1, classes=(0, 1), unit="person"),
+    PartOf(parent="apart", split="kinds", part=2, classes=(2,), unit="person"),
+)
+QUERY = ClippedSum(label="sum", map="identity", clip=1.0, noise_multiplier=6.0)
+PLAN = json.dumps({"plan": {"queries": [QUERY.to_dict()]}})
+
+
+def book_tight(ledger: Ledger, place: PartOf | None) -> None:
+    """On a part of one account, by plain sums; or on another one, which its plans bind to the filter."""
+    ledger.book(
+        "tight" if place is None else place.account, plan=PLAN if place is None else "{}", method="dm", epsilon=1.0,
+        delta=1e-6, counts={"sum": 1}, part=place,
+    )  # fmt: skip
 
 
 def payload(index: int) -> bytes:
@@ -26,9 +48,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[Account
     """A ledger with every kind of row, free pages, and budgets that are used up; and its true accounts."""
     path = tmp_path_factory.mktemp("whole") / "ledger.sqlite"
     with Ledger.open(path) as ledger:
-        for name in ("digits", "people"):
+        for name in ("digits", "people", "apart", "tight"):
             ledger.set_budget(name, 1.0, 1e-5)
             ledger.set_budget(name, 3.0, 1e-5)
+        ledger.declare_split("apart", "halves", parts=2)
+        ledger.declare_split("apart", "kinds", classes=[[0, 1], [2]], unit="person")
+        for place in PLACES:
+            book_tight(ledger, place)
+        while True:
+            try:
+                book_tight(ledger, None)
+            except BudgetRefused:
+                break
         for grant, dataset, epsilon in (
             ("old", "digits", 1.0), ("kept", "digits", 2.0), ("void", "people", 1.0), ("all", "people", 3.0),
             ("none", "first", 0.5),
@@ -44,6 +75,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[Account
         ledger.finish("old")  # leaves free pages
         ledger.forget("kept", "sum", 1)
         accounts = ledger.accounts()
+        assert {account.dataset: account.rule for account in accounts}["tight"] == "renyi"
+        for name in ("halves", "kinds"):
+            split = ledger.split("apart", name)
+            assert split is not None
+            SECRETS[name] = split.secret
     return path.read_bytes(), accounts
 
 
@@ -102,5 +138,14 @@ def refuses_to_spend_more(ledger: Ledger, where: str) -> None:
     for dataset in ("digits", "people", "first"):
         with pytest.raises(BudgetRefused):
             ledger.book(dataset, plan="{}", method="dm", epsilon=0.01, delta=1e-9, counts={"sum": 1})
+    # Halves cost 1, kinds 2: nothing is left, neither of the whole nor of a part that counts.
+    for place in PLACES:
+        with pytest.raises(BudgetRefused):
+            book_tight(ledger, place)
+    with pytest.raises(BudgetRefused):
+        book_tight(ledger, None)
+    for name, secret in SECRETS.items():
+        split = ledger.split("apart", name)
+        assert split is not None and split.secret == secret, where
     with pytest.raises(RunConflict):
         ledger.book("people", plan="{}", method="dm", epsilon=1.0, delta=1e-6, counts={"sum": 1}, grant="void")

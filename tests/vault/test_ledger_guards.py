@@ -82,6 +82,33 @@ def test_a_row_that_is_replaced_with_a_digest_of_its_own_is_found(
         Ledger.open(path)
 
 
+@pytest.mark.parametrize(
+    ("table", "change", "what"),
+    [
+        ("rules", "budget = '2'", "belongs to no budget"), ("rules", "booking = '9'", "belongs to no budget"),
+        ("rules", "dataset = 'other'", "belongs to no budget"), ("rules", "alpha = 'x'", "belongs to no budget"),
+        ("splits", "parts = 'x'", "cannot be read"), ("splits", "secret = 'ab'", "cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_last_row_with_a_digest_of_its_own_still_has_to_make_sense(
+    ledger: Ledger, path: Path, table: str, change: str, what: str
+) -> None:
+    book(ledger)
+    ledger.declare_split("digits", "halves", parts=2)
+    ledger.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in guards:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(f"UPDATE {table} SET {change}")
+        (row,) = connection.execute(f"SELECT {', '.join(CHAINED[table])} FROM {table}").fetchall()
+        connection.execute(f"UPDATE {table} SET digest = ?", (chain_digest(table, row),))
+        for _, sql in guards:
+            connection.execute(sql)
+    with pytest.raises(LedgerFault, match=what):
+        Ledger.open(path)
+
+
 def test_a_step_that_fails_leaves_nothing(ledger: Ledger, path: Path) -> None:
     class Interrupted(Exception):
         pass

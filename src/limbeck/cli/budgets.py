@@ -1,8 +1,8 @@
-"""budget set, budget show, budget void."""
+"""budget set, budget show, budget split, budget void."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import os
 import shlex
 import sys
@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from limbeck.cli.options import Json, LedgerPath, epsilon_value
+from limbeck.cli.options import Data, Json, Label, LedgerPath, Root, SchemaPath, data_reference, epsilon_value
 from limbeck.cli.output import emit, table
+from limbeck.errors import BadInput
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.schema import ADD_REMOVE
 
@@ -64,7 +65,7 @@ def show_budget(
     if path is None:
         with Ledger.open_to_read(ledger) as book:
             accounts, answers, path = book.accounts(), book.answers(), book.path
-            chosen = None if dataset is None else book.account(dataset)
+            chosen = [] if dataset is None else _with_parts(book.account(dataset), accounts)
     if dataset is None:
         lines = (
             []
@@ -78,14 +79,83 @@ def show_budget(
             [*lines, *_lines(accounts, answers)],
         )
         return
-    if not is_there or chosen is None:
+    if not is_there or not chosen:
         raise DataNotFound(
             f"The ledger has no budget for '{dataset}'."
             if is_there
             else f"There is no ledger yet at {path}: no budget.",
             f"limbeck budget set {shlex.quote(dataset)} --epsilon 1 --delta 1e-5",
         )
-    emit(as_json, _values(chosen, answers), _lines([chosen], answers))
+    parts = [_values(part, answers) for part in chosen[1:]]
+    emit(as_json, {**_values(chosen[0], answers), "parts": parts}, _lines(chosen, answers))
+
+
+@budget.command("split")
+def split_dataset(
+    data: Data,
+    name: Annotated[str, typer.Argument(help="A name for the split. Its parts are NAME/1, NAME/2 and so on.")],
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", help="Split by class: indices of classes, parts with semicolons, as in '0,1;2,3'."),
+    ] = None,
+    by_hash: Annotated[
+        int | None, typer.Option("--hash", help="Split into so many parts by a secret keyed hash of each record.")
+    ] = None,
+    schema: SchemaPath = None,
+    label: Label = None,
+    root: Root = None,
+    ledger: LedgerPath = None,
+    as_json: Json = False,
+) -> None:
+    """Declare how a data set is taken apart. Reads no record, sets no budget: parts spend from that of the whole.
+
+    Then run on one part with: limbeck condense DATA --part NAME/1. Disjoint parts cost the whole what the dearest costs.
+    """
+    from limbeck.vault.ledger import Ledger
+    from limbeck.vault.ledger.faults import newly_made
+
+    described = data_reference(data, schema, label, root).source().schema
+    listed = None if classes is None else class_lists(classes, len(described.classes))
+    with Ledger.open(ledger) as book:
+        if book.created:
+            print(newly_made(book.path), file=sys.stderr)
+        made = book.declare_split(described.name, name, classes=listed, parts=by_hash, unit=described.unit)
+    values = {
+        "dataset": made.dataset,
+        "split": made.name,
+        "kind": made.kind,
+        "disjoint": made.disjoint,
+        "parts": list(made.accounts),
+        "classes": [list(part) for part in made.parts] if made.kind == "classes" else None,
+        "ledger_created": book.created,
+    }
+    counted = "the dearest part counts" if made.disjoint else "parts add up: a person may have records in several"
+    emit(
+        as_json,
+        values,
+        [
+            f"split     {made.name} of {made.dataset}: {len(made.parts)} parts by {_by(made.kind)}; {counted}",
+            f"next      limbeck condense {shlex.quote(data)} --part {made.name}/1 --out OUT --epsilon 1",
+        ],
+    )
+
+
+def class_lists(text: str, classes: int) -> list[list[int]]:
+    """
+    >>> class_lists("0,1; 2", 3)
+    [[0, 1], [2]]
+    """
+    try:
+        found = [[int(index) for index in part.split(",")] for part in text.split(";")]
+    except ValueError:
+        raise BadInput(f"--classes takes indices of classes, as in '0,1;2,3', got '{text}'.") from None
+    if any(index >= classes for part in found for index in part):
+        raise BadInput(f"--classes names a class that is not there: they are numbered from 0 to {classes - 1}.")
+    return found
+
+
+def _by(kind: str) -> str:
+    return {"classes": "class", "hash": "keyed hash", "stages": "stage of an earlier version"}[kind]
 
 
 @budget.command("void")
@@ -116,6 +186,17 @@ def void_booking(
     )
 
 
+def _with_parts(account: Any, accounts: list[Any]) -> list[Any]:
+    """An account and the accounts of its parts."""
+    if account is None:
+        return []
+    below = {account.dataset}
+    for other in accounts:  # a whole comes before its parts
+        if other.parent in below:
+            below.add(other.dataset)
+    return [account, *(other for other in accounts if other.dataset in below and other.dataset != account.dataset)]
+
+
 def _not_yet_made(ledger: Path | None) -> Path | None:
     """The default place if there is no ledger yet; None if there is one, or one was named that has to be there."""
     from limbeck.vault.ledger import default_path
@@ -127,7 +208,6 @@ def _not_yet_made(ledger: Path | None) -> Path | None:
 
 
 def _values(account: Any, answers: Mapping[str, int]) -> dict[str, Any]:
-    remaining = math.inf if math.isinf(account.epsilon) else account.remaining_epsilon
     return {
         "dataset": account.dataset,
         "epsilon": finite_or_word(account.epsilon),
@@ -135,7 +215,17 @@ def _values(account: Any, answers: Mapping[str, int]) -> dict[str, Any]:
         "adjacency": ADD_REMOVE,
         "spent_epsilon": finite_or_word(account.spent_epsilon),
         "spent_delta": account.spent_delta,
-        "remaining_epsilon": finite_or_word(remaining),
+        "spent_epsilon_sum": finite_or_word(account.spent_epsilon_sum),
+        "spent_delta_sum": account.spent_delta_sum,
+        "rule": account.rule,
+        "order": account.order,
+        "parent": account.parent,
+        "own_budget": account.own_budget,
+        "splits": [
+            {**dataclasses.asdict(split), "spent_epsilon": finite_or_word(split.spent_epsilon)}
+            for split in account.splits
+        ],
+        "remaining_epsilon": finite_or_word(account.remaining_epsilon),
         "remaining_delta": account.remaining_delta,
         "bookings": [
             {
@@ -157,24 +247,52 @@ def _lines(accounts: list[Any], answers: Mapping[str, int]) -> list[str]:
         return ["No data set has a budget yet. Set one with: limbeck budget set DATA --epsilon 1 --delta 1e-5"]
     rows: list[tuple[object, ...]] = [("data set", "epsilon", "spent", "left", "delta", "delta spent", "runs")]
     waiting: list[tuple[object, ...]] = [("open booking", "data set", "method", "epsilon", "answers", "booked at")]
-    for values in (_values(account, answers) for account in accounts):
-        rows.append(
-            (
-                values["dataset"],
-                values["epsilon"],
-                values["spent_epsilon"],
-                values["remaining_epsilon"],
-                values["delta"],
-                values["spent_delta"],
-                len(values["bookings"]),
-            )
-        )
+    depths: dict[str, int] = {}
+    for account in accounts:
+        values = _values(account, answers)
+        depth = depths[account.dataset] = depths.get(account.parent or "", -1) + 1
+        rows.append(_row(values, depth))
         for b in values["bookings"]:
             if b["state"] == "open":
                 waiting.append((b["grant"], values["dataset"], b["method"], b["epsilon"], b["answers"], b["created"]))
-    lines = [*table(rows), f"adjacency of every epsilon: {ADD_REMOVE}"]
+    lines = [
+        *table(rows),
+        f"adjacency of every epsilon: {ADD_REMOVE}, of one record or one person as the schema of the data set says",
+    ]
+    lines += [line for account in accounts for line in _explained(account)]
     if len(waiting) > 1:
         lines += table(waiting)
         if any(not row[4] for row in waiting[1:]):
             lines.append("An open booking without answers whose run is lost: limbeck budget void DATA BOOKING")
+    return lines
+
+
+def _row(values: Mapping[str, Any], depth: int) -> tuple[object, ...]:
+    own = values["own_budget"] or values["parent"] is None
+    return (
+        "  " * depth + values["dataset"],
+        values["epsilon"] if own else "of the whole",
+        values["spent_epsilon"],
+        values["remaining_epsilon"],
+        values["delta"] if own else "",
+        values["spent_delta"],
+        len(values["bookings"]),
+    )
+
+
+def _explained(account: Any) -> list[str]:
+    """What the figures of an account mean, where they are not plain sums of its own bookings."""
+    lines = []
+    if account.rule == "renyi":
+        lines.append(
+            f"{account.dataset}: composed by a Renyi filter of order {account.order}, at delta {account.delta:g}; the plain "
+            f"sums are epsilon {account.spent_epsilon_sum} and delta {account.spent_delta_sum}. What is left is for a plan of "
+            "Gaussian answers."
+        )
+    for split in account.splits:
+        how = "the dearest of its disjoint parts" if split.disjoint else "the sum of its parts, which may overlap"
+        lines.append(
+            f"{account.dataset}: split '{split.name}' ({split.parts} parts by {_by(split.kind)}) costs it epsilon "
+            f"{finite_or_word(split.spent_epsilon)}, delta {split.spent_delta}: {how}"
+        )
     return lines

@@ -11,6 +11,7 @@ from limbeck.cli.options import Delta, Epsilon, Json, epsilon_value
 from limbeck.cli.output import emit, table
 from limbeck.errors import BadInput
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.unit import UNIT_RECORD, unit_words
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="A release folder.")]
 
@@ -22,7 +23,8 @@ def register(app: typer.Typer) -> None:
 
 def privacy(
     rate: Annotated[
-        float, typer.Option("--rate", help="The chance of a record to be in one sample; 1 for no sampling.")
+        float,
+        typer.Option("--rate", help="The chance of a record, or a person, to be in one sample; 1 for no sampling."),
     ],
     steps: Annotated[int, typer.Option("--steps", help="How many noised answers are given.")],
     noise_multiplier: Annotated[
@@ -76,8 +78,9 @@ def verify(
         "public_key": None if certificate.signature is None else certificate.signature.public_key,
         "known_faults": known_faults(certificate),
     }
+    unit = certificate.unit if certificate.unit == UNIT_RECORD else unit_words(certificate.unit)
     lines = [
-        f"verified: epsilon {values['epsilon']}, delta {values['delta']:g}, {values['adjacency']}, unit {values['unit']}",
+        f"verified: epsilon {values['epsilon']}, delta {values['delta']:g}, {values['adjacency']}, unit {unit}",
         f"{values['files']} files unchanged; signed by {values['public_key']}",
         *(f"BUT: {fault}" for fault in values["known_faults"]),
     ]

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from limbeck.cli.options import (
-    Data,
+    DataOrVault,
     Delta,
     Json,
     Label,
     LedgerPath,
     Root,
     SchemaPath,
+    VaultPath,
     data_reference,
     epsilon_value,
     text_of,
@@ -28,9 +29,10 @@ def register(app: typer.Typer) -> None:
 
 
 def continual(
-    data: Data,
     out: Annotated[Path, typer.Option("--out", help="Where releases and curves go; the same course goes on in it.")],
     epsilon: Annotated[str, typer.Option("--epsilon", help="The budget of every stage, for each method.")],
+    data: DataOrVault = None,
+    vault: VaultPath = None,
     methods: Annotated[
         str, typer.Option("--methods", help="Methods to compare, with commas; see 'limbeck methods'.")
     ] = "psg,dpmerf,dpsgd",
@@ -61,8 +63,14 @@ def continual(
     from limbeck.experiments.continual_plan import Continual
     from limbeck.runs.request import Request, RunOptions
 
+    if vault is not None:
+        raise BadInput(
+            "The parties of a course are parts of one data set with budgets of their own, and a vault in another process "
+            "holds one data set with one budget. Run it where the ledger is."
+        )
+    reference = data_reference(data, schema, label, root)
     request = Request(
-        data=data_reference(data, schema, label, root),
+        data=reference,
         options=RunOptions(ledger=text_of(ledger), device=device, insecure_seed=insecure_seed),
     )
     value = epsilon_value(epsilon)
@@ -113,8 +121,8 @@ def _lines(result: dict[str, Any], out: Path) -> list[str]:
         *owners,
         "mean accuracy on the stages so far, in percent:",
         *table(rows),
-        f"delta {result['delta']:g}, {result['adjacency']}. A record is in one stage, so a method's stages cost the",
-        "largest epsilon of them and not their sum. Methods compared on the same records do add up in the ledger.",
+        f"delta {result['delta']:g}, {result['adjacency']}. Stages, {result['composition']}.",
+        "Methods compared on the same records do add up in the ledger.",
         f"curves    {out / 'continual.png'}",
         f"figures   {out / 'continual.json'}",
     ]

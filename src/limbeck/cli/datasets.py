@@ -15,6 +15,7 @@ from limbeck.errors import OutputFault, RunConflict
 
 if TYPE_CHECKING:
     from limbeck.data import DataSource
+    from limbeck.runs.premises import Elsewhere
 
 data = typer.Typer(help="List and get the named benchmark sets.", pretty_exceptions_enable=False)
 schema = typer.Typer(help="Say what is public about your data.", pretty_exceptions_enable=False)
@@ -54,6 +55,14 @@ def list_data(root: Root = None, as_json: Json = False) -> None:
 def draft_schema(
     path: Annotated[Path, typer.Argument(help="Your data: a folder, .npz, IDX, Parquet or CSV file.")],
     label: Label = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            "--unit",
+            help="What says who a record is about, where a person has several: a column, an array, or the word for the folders "
+            "inside each class.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write it; standard output if left out.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +77,7 @@ def draft_schema(
         raise RunConflict(f"{out} exists already; it is not overwritten. Choose another --out.")
     if out is not None and not out.absolute().parent.is_dir():
         raise OutputFault(f"The folder {out.absolute().parent} does not exist.")
-    text = draft(path, label)
+    text = draft(path, label, unit)
     if out is None:
         emit(as_json, {"schema": text}, [text])
         return
@@ -82,7 +91,7 @@ def draft_schema(
     )
 
 
-def ready(*sources: DataSource | None) -> None:
+def ready(*sources: DataSource | Elsewhere | None) -> None:
     """Have the files of the sources at hand before the work begins. On a terminal, ask before anything is fetched."""
     ask = _agreed if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() else None
     for source in sources:

@@ -24,6 +24,7 @@ from limbeck.cli import (
     sampling,
     serve,
     sweep,
+    vault,
 )
 from limbeck.cli.memory import keep_freed_memory
 from limbeck.cli.output import Stopped, Usage, fail
@@ -31,7 +32,7 @@ from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
-    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets,
+    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault,
 ):  # fmt: skip
     commands.register(app)
 

@@ -27,6 +27,21 @@ Data = Annotated[
         help="Your data: a folder of images, a .npz, Parquet, CSV or IDX file; or a named set, see 'limbeck data list'."
     ),
 ]
+DataOrVault = Annotated[
+    str | None,
+    typer.Argument(
+        help="Your data: a folder of images, a .npz, Parquet, CSV or IDX file; or a named set, see 'limbeck data list'. Leave it "
+        "out with --vault.",
+    ),
+]
+VaultPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--vault",
+        readable=False,
+        help="The socket of a vault that holds the records in another process, see 'limbeck vault serve'.",
+    ),
+]
 SchemaPath = Annotated[
     Path | None,
     typer.Option(
@@ -42,11 +57,15 @@ Epsilon = Annotated[
     str | None,
     typer.Option(
         "--epsilon",
-        help="How much may be learnt about any one record, at most. Smaller is more private, 1 is common, 'inf' is no privacy.",
+        help="How much may be learnt about any one record (or person, where the schema says so), at most. Smaller is more "
+        "private, 1 is common, 'inf' is no privacy.",
     ),
 ]
 Delta = Annotated[
-    float, typer.Option("--delta", help="The chance that epsilon does not hold. Must be below 1 / number of records.")
+    float,
+    typer.Option(
+        "--delta", help="The chance that epsilon does not hold. Must be below 1 / number of records (or persons)."
+    ),
 ]
 PerClass = Annotated[int | None, typer.Option("--per-class", help="How many synthetic records to make of each class.")]
 Set = Annotated[
@@ -56,11 +75,19 @@ Set = Annotated[
 
 
 def data_reference(
-    data: str | None, schema: Path | str | None, label: str | None, root: Path | str | None
+    data: str | None,
+    schema: Path | str | None,
+    label: str | None,
+    root: Path | str | None,
+    vault: Path | None = None,
 ) -> DataReference:
-    """What the options --schema, --label and --root say about where the records are."""
+    """What the options --schema, --label, --root and --vault say about where the records are."""
     from limbeck.runs.request import DataReference
 
+    if vault is not None:
+        return DataReference(data=data, schema=text_of(schema), label=label, root=text_of(root), vault=str(vault))
+    if data is None:
+        raise BadInput("Give DATA, or the socket of a vault that holds the records with --vault.")
     named = root or os.environ.get("LIMBECK_DATA")
     return DataReference(data=data, schema=text_of(schema), label=label, root=text_of(named))
 

@@ -11,6 +11,7 @@ from limbeck.cli.datasets import ready
 from limbeck.cli.options import Json, Label, LedgerPath, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.unit import adjacency_and_unit
 
 
 def register(app: typer.Typer) -> None:
@@ -102,11 +103,13 @@ def bundle(
         "epsilon": finite_or_word(packed.certificate.epsilon),
         "delta": packed.certificate.delta,
         "adjacency": packed.certificate.adjacency,
+        "unit": packed.certificate.unit,
     }
+    adjacency = adjacency_and_unit(packed.certificate.adjacency, packed.certificate.unit)
     lines = [
         f"bundle    {path}",
         f"content   {packed.files} files, {packed.size} bytes, in the folder {packed.name}/",
         f"sha256    {packed.sha256}",
-        f"epsilon   {values['epsilon']} (delta {values['delta']:g}, {values['adjacency']})",
+        f"epsilon   {values['epsilon']} (delta {values['delta']:g}, {adjacency})",
     ]
     emit(as_json, values, lines)

@@ -11,7 +11,7 @@ import typer
 
 from limbeck.cli.datasets import ready
 from limbeck.cli.options import (
-    Data,
+    DataOrVault,
     Delta,
     Epsilon,
     Json,
@@ -22,6 +22,7 @@ from limbeck.cli.options import (
     Root,
     SchemaPath,
     Set,
+    VaultPath,
     data_reference,
     epsilon_value,
     settings_from,
@@ -30,6 +31,7 @@ from limbeck.cli.options import (
 from limbeck.cli.output import Stopped, emit, reporter, table
 from limbeck.errors import out_of_memory, ran_out
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.unit import adjacency_and_unit
 
 if TYPE_CHECKING:
     from limbeck.runs.condense import Outcome
@@ -54,8 +56,9 @@ def register(app: typer.Typer) -> None:
 
 
 def condense(
-    data: Data,
     out: Out,
+    data: DataOrVault = None,
+    vault: VaultPath = None,
     method: MethodName = "elixir",
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
@@ -64,6 +67,10 @@ def condense(
     schema: SchemaPath = None,
     label: Label = None,
     root: Root = None,
+    part: Annotated[
+        str | None,
+        typer.Option("--part", help="One part of a split, as SPLIT/NUMBER; see 'limbeck budget split --help'."),
+    ] = None,
     ledger: LedgerPath = None,
     device: Device = "cpu",
     insecure_seed: InsecureSeed = None,
@@ -71,32 +78,38 @@ def condense(
 ) -> None:
     """Turn a private data set into a small synthetic one. Its epsilon is booked first; it can be stopped and resumed."""
     from limbeck.runs.condense import condense as run
+    from limbeck.runs.parts import with_part
     from limbeck.runs.planning import plan_for
     from limbeck.runs.request import Request, RunOptions
 
-    reference = data_reference(data, schema, label, root)
     options = RunOptions(ledger=text_of(ledger), insecure_seed=insecure_seed, device=device)
+    reference = with_part(data_reference(data, schema, label, root, vault), part, options.ledger_path)
+    request = Request(data=reference, options=options)
     plan, source = plan_for(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
     ready(source)
     with stoppable(out), reporter() as shown:
         shown.say(
             f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
-            f"{plan.price.adjacency}. You may stop it with Ctrl-C and go on later."
+            f"{adjacency_and_unit(plan.price.adjacency, source.schema.unit)}. You may stop it with Ctrl-C and go on later."
         )
-        outcome = run(Request(data=reference, options=options), plan, source, out, shown)
+        outcome = run(request, plan, source, out, shown)
     _emit_outcome(outcome, as_json)
 
 
 def resume(
     run: Annotated[Path, typer.Argument(help="The folder of an interrupted run.")],
     ledger: LedgerPath = None,
+    vault: Annotated[
+        Path | None,
+        typer.Option("--vault", readable=False, help="The socket of the run's vault, if it was moved since."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped or broke off. Nothing is paid twice."""
     from limbeck.runs.resume import resume as go_on
 
     with stoppable(run), reporter() as shown:
-        outcome = go_on(run, shown, ledger)
+        outcome = go_on(run, shown, ledger, vault_path=vault)
     _emit_outcome(outcome, as_json)
 
 
@@ -120,9 +133,10 @@ def stoppable(run: Path) -> Iterator[None]:
 
 def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
     release, plan = outcome.release, outcome.plan
+    adjacency = adjacency_and_unit(plan.price.adjacency, outcome.unit)
     lines = [
         f"release   {release}",
-        f"epsilon   {finite_or_word(plan.price.epsilon)} (delta {plan.price.delta:g}, {plan.price.adjacency})",
+        f"epsilon   {finite_or_word(plan.price.epsilon)} (delta {plan.price.delta:g}, {adjacency})",
         f"seconds   {outcome.seconds:.1f}",
         f"report    {release / 'report.html'}",
     ]
@@ -132,7 +146,8 @@ def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
 
 
 def plan(
-    data: Data,
+    data: DataOrVault = None,
+    vault: VaultPath = None,
     method: MethodName = "elixir",
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
@@ -146,7 +161,7 @@ def plan(
     """Show what a run would ask and what it would cost. Reads no record, books nothing."""
     from limbeck.runs.planning import quote
 
-    reference = data_reference(data, schema, label, root)
+    reference = data_reference(data, schema, label, root, vault)
     found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
     emit(as_json, found.to_dict(), _plan_lines(found))
 
@@ -165,9 +180,9 @@ def _plan_lines(found: Quote) -> list[str]:
         )
         for query, share in zip(drawn.queries, drawn.shares, strict=True)
     ]
-    epsilon = finite_or_word(price.epsilon)
+    epsilon, adjacency = finite_or_word(price.epsilon), adjacency_and_unit(price.adjacency, found.unit)
     lines = [
-        f"{drawn.method} on {drawn.dataset}: epsilon {epsilon}, delta {price.delta:g}, {price.adjacency}",
+        f"{drawn.method} on {drawn.dataset}: epsilon {epsilon}, delta {price.delta:g}, {adjacency}",
         f"PLD {finite_or_word(price.epsilon_pld)}, RDP {finite_or_word(price.epsilon_rdp)}",
         *table(rows),
     ]

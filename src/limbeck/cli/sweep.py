@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from limbeck.cli.options import (
-    Data,
+    DataOrVault,
     Delta,
     Epsilon,
     Json,
@@ -18,6 +18,7 @@ from limbeck.cli.options import (
     Root,
     SchemaPath,
     Set,
+    VaultPath,
     data_reference,
     epsilon_value,
     settings_from,
@@ -25,6 +26,7 @@ from limbeck.cli.options import (
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
 from limbeck.errors import BadInput
+from limbeck.privacy.unit import adjacency_and_unit
 
 
 def register(app: typer.Typer) -> None:
@@ -32,12 +34,13 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
-    data: Data,
     vary: Annotated[
         list[str],
         typer.Option("--vary", help="What to vary, as key=value,value: epsilon or a setting. May be repeated."),
     ],
     out: Annotated[Path, typer.Option("--out", help="The sweep's folder: a new one, or one to go on with.")],
+    data: DataOrVault = None,
+    vault: VaultPath = None,
     method: MethodName = "ldpdc",
     repeat: Annotated[
         int, typer.Option("--repeat", help="How many sets to make at every point. Each is paid for.")
@@ -72,10 +75,15 @@ def sweep(
     from limbeck.runs.execution import checked_device
     from limbeck.runs.request import Request, RunOptions
 
+    if vault is not None:
+        raise BadInput(
+            "A sweep checks first that the budget covers all of its sets, and a vault in another process does not show its "
+            "budget. Make the sets one by one with 'limbeck condense --vault', or sweep where the ledger is."
+        )
     checked_device(device)
-    request = Request(
-        data=data_reference(data, schema, label, root), options=RunOptions(ledger=text_of(ledger), device=device)
-    )
+    reference = data_reference(data, schema, label, root)
+    request = Request(data=reference, options=RunOptions(ledger=text_of(ledger), device=device))
+    assert reference.data is not None
     spec = Sweep(
         method=method,
         vary=_varied(vary),
@@ -83,7 +91,7 @@ def sweep(
         epsilon=epsilon_value(epsilon),
         delta=delta,
         repeat=repeat,
-        test=test or data,
+        test=test or reference.data,
         models=None if models is None else tuple(name.strip() for name in models.split(",") if name.strip()),
         preset=preset,
         networks=networks,
@@ -117,7 +125,8 @@ def _lines(result: dict[str, Any], out: Path, only_price: bool) -> list[str]:
         scores = [_score(point["accuracy"].get(model)) for model in models]
         rows.append((*point["values"].values(), *([point["epsilon"]] if booked else []), *scores))
     cost = result["price"]
-    total = f"{cost['sets']} sets, epsilon {cost['epsilon']} and delta {cost['delta']} in all, {cost['adjacency']}"
+    adjacency = adjacency_and_unit(cost["adjacency"], cost["unit"])
+    total = f"{cost['sets']} sets, epsilon {cost['epsilon']} and delta {cost['delta']} in all, {adjacency}"
     if only_price:
         left = cost["to_pay"]
         return [*table(rows), f"{total}; still to pay: epsilon {left['epsilon']}, delta {left['delta']}"]

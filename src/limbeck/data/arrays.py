@@ -12,8 +12,9 @@ from typing import IO, Any
 import numpy as np
 
 from limbeck.data.limits import array_bytes, require_count, require_room
-from limbeck.data.records import Array, Records, as_records, require_form
-from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError, ran_out
+from limbeck.data.records import Array, Records, as_records, require_form, require_ids
+from limbeck.data.units import require_one_id, unit_codes
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError, ran_out
 from limbeck.privacy.schema import Schema
 
 MAGIC = b"\x93NUMPY"
@@ -41,17 +42,25 @@ class Header:
         return array_bytes(self.count, self.dtype.itemsize, converted=self.dtype not in (np.uint8, np.bool_))
 
 
-def arrays(path: Path, schema: Schema | None = None) -> tuple[Array, Array]:
-    """The arrays x and y as they are stored."""
+def arrays(path: Path, schema: Schema | None = None, unit: str | None = None) -> tuple[Array, Array, Array | None]:
+    """The arrays x and y as they are stored, and the array of the persons where its name is given."""
+    if unit in ("x", "y"):
+        raise BadInput(
+            f"The unit '{unit}' is the array of the records or the labels; the persons need an array of their own."
+        )
 
     def judge(headers: dict[str, Header]) -> None:
+        x, y = headers["x"], headers["y"]
         if schema is not None:
-            x, y = headers["x"], headers["y"]
             require_form(x.shape, y.shape, schema, str(path))
             require_count(x.shape[0], schema, path)
+        if unit is not None:
+            persons = headers[unit]
+            require_one_id(persons.shape, persons.dtype, str(path))
+            require_ids(y.shape[0] if y.shape else 0, persons.shape[0], str(path))
 
-    found = stored(path, ("x", "y"), schema, judge)
-    return found["x"], found["y"]
+    found = stored(path, ("x", "y") if unit is None else ("x", "y", unit), schema, judge)
+    return found["x"], found["y"], None if unit is None else found[unit]
 
 
 def stored(
@@ -65,9 +74,10 @@ def stored(
         members = {info.filename: info for info in archive.infolist()}
         missing = [name for name in names if f"{name}.npy" not in members]
         if missing:
+            extra = "".join(f", {name}=..." for name in names if name not in ("x", "y"))
             raise DataUnreadable(
                 f"{path} has no array {' and '.join(missing)} among its {len(members)} entries. "
-                "Save it with numpy.savez(file, x=records, y=labels)."
+                f"Save it with numpy.savez(file, x=records, y=labels{extra})."
             )
         headers = {name: _header(archive, members[f"{name}.npy"], path) for name in names}
         judge(headers)
@@ -126,5 +136,5 @@ def _values(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
 
 
 def read(path: Path, schema: Schema) -> Records:
-    x, y = arrays(path, schema)
-    return as_records(x, y, schema, str(path))
+    x, y, ids = arrays(path, schema, schema.unit if schema.by_person else None)
+    return as_records(x, y, schema, str(path), None if ids is None else unit_codes(ids, str(path)))

@@ -17,16 +17,25 @@ from limbeck.data.rounding import round_count
 from limbeck.data.survey import Survey, survey
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, out_of_memory, ran_out
 from limbeck.privacy.schema import Column, Schema
+from limbeck.privacy.unit import UNIT_RECORD
 
 
-def draft(path: Path, label: str | None = None) -> str:
-    """The TOML text of a schema. Reads the records; the text stays with the owner until it is checked."""
+def draft(path: Path, label: str | None = None, unit: str | None = None) -> str:
+    """The TOML text of a schema. Reads the records; the text stays with the owner until it is checked.
+
+    `unit` names the column, the array or the level of folders that says who a record is about. It is never chosen here: that one
+    person has several records is the owner's to know.
+    """
     path = Path(path)
+    if unit == UNIT_RECORD:
+        unit = None
+    if unit is not None and unit == label:
+        raise BadInput(f"--unit and --label are both '{unit}'; who a record is about cannot be its class.")
     if not path.exists():
         raise DataNotFound(f"There is no file or folder {path}.")
     require_plain(path)
     try:
-        text = "\n".join(_lines(path, survey(path, label))) + "\n"
+        text = "\n".join(_lines(path, survey(path, label, unit))) + "\n"
     except (MemoryError, RuntimeError, OSError) as error:
         if ran_out(error):
             raise out_of_memory(f"to look at {path}") from None
@@ -60,6 +69,7 @@ def _lines(path: Path, found: Survey) -> list[str]:
     if len(found.sizes) < 2:
         raise BadInput(f"{path} has {len(found.sizes)} class; a labelled set needs at least 2.")
     total = sum(found.sizes.values())
+    taken = "rates" if found.persons else "rates and the limit on delta"
     lines = [
         "# Draft of a schema: what may be publicly known about the data. Read off the records; check every entry",
         "# named under 'unconfirmed', change it to what is public anyway, and take its name off that list.",
@@ -73,9 +83,10 @@ def _lines(path: Path, found: Survey) -> list[str]:
         f"classes = {_list(list(found.sizes))}",
         f"label = {_text(found.label)}",
         "",
-        "# About how many records there are, rounded; rates and the limit on delta are taken from it.",
+        f"# About how many records there are, rounded; {taken} are taken from it.",
         f"records = {round_count(total)}",
         "",
+        *_person_lines(found, round_count(total)),
         *_form(found),
         "",
         "# Class sizes, only if they are public; without them a method buys the counts from its budget.",
@@ -89,6 +100,31 @@ def _lines(path: Path, found: Survey) -> list[str]:
     return lines
 
 
+def _person_lines(found: Survey, records: int) -> list[str]:
+    """The entries about persons; or, as a comment, what may say who a record is about."""
+    lines = []
+    for name in found.maybe_persons:
+        comment = name.encode("unicode_escape").decode()
+        lines += [
+            f"# Does {comment} say who a record is about? Then one person may have several records, and the promise is for",
+            "# one record only. To protect a person with all of their records, draft again with --unit and this name.",
+            "",
+        ]
+    if found.persons is None:
+        return lines
+    persons = found.persons
+    return [
+        "# Who a record is about: neighbours differ by all records of one person. And about how many persons there are,",
+        "# rounded; the limit on delta is taken from it.",
+        f"unit = {_text(persons.unit)}",
+        f"units = {max(1, min(round_count(persons.count), records))}",
+        "# At most so many records of one person are used in an answer. Without it all are, and add no more than one record may.",
+        f"# Records that half of the persons have at most: {persons.usual}. That one person has at most: {persons.most}.",
+        "# unit_records = 10",
+        "",
+    ]
+
+
 def _name(path: Path) -> str:
     """The name of the file or folder; a file that is only called train takes the name of its folder."""
     path = path.resolve()
@@ -97,9 +133,10 @@ def _name(path: Path) -> str:
 
 
 def _unconfirmed(found: Survey) -> list[str]:
+    persons = [] if found.persons is None else ["units"]
     if found.columns:
-        return ["classes", "records", *(f"columns.{column.name}" for column in found.columns)]
-    return ["classes", "records", "shape", "low", "high"]
+        return ["classes", "records", *persons, *(f"columns.{column.name}" for column in found.columns)]
+    return ["classes", "records", *persons, "shape", "low", "high"]
 
 
 def _form(found: Survey) -> list[str]:

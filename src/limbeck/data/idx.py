@@ -145,5 +145,10 @@ def images_in(folder: Path, split: str) -> Path | None:
 
 
 def read(images: Path, schema: Schema) -> Records:
+    if schema.by_person:
+        raise DataUnreadable(
+            f"{images} is an IDX file, which cannot say who a record is about, but the unit of '{schema.name}' is "
+            f"{schema.unit_words}. Save x, y and the ids of the persons in an .npz archive."
+        )
     x, y = load(images, schema)
     return as_records(x, y, schema, str(images))

@@ -26,7 +26,10 @@ BYTES_PER_DECLARED_NUMBER = 16
 def most_bytes(schema: Schema | None = None) -> int:
     """What reading one set may take: the declared maximum, or what its schema declares if that is more."""
     allowed = _from_environment(BYTES_VARIABLE, MOST_BYTES)
-    return allowed if schema is None else max(allowed, schema.records * schema.numbers * BYTES_PER_DECLARED_NUMBER)
+    if schema is None:
+        return allowed
+    numbers = schema.numbers + (1 if schema.by_person else 0)
+    return max(allowed, schema.records * numbers * BYTES_PER_DECLARED_NUMBER)
 
 
 def most_columns() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from limbeck.data import images, table
 from limbeck.data.limits import BYTES_PER_CELL, most_bytes, require_count, require_few_columns, require_room
 from limbeck.data.parquet_sizes import sizes
 from limbeck.data.records import Records, as_records, class_indices
+from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError, ran_out
 from limbeck.privacy.schema import Schema
 
@@ -155,37 +156,56 @@ def read(path: Path, schema: Schema) -> Records:
 
 def _read_images(path: Path, schema: Schema) -> Records:
     with opened(path) as file:
-        names = list(file.schema_arrow.names)
-        image = image_column(names)
-        if image is None:
-            raise DataUnreadable(f"{path} has no column 'image' among its {len(names)} columns.")
-        label = label_column(names, schema.label, path)
+        image, label, unit = _image_columns(file, schema, path)
         kind = images.raw_dtype(schema)
-        found = batches(file, [image, label], path, schema, CHUNK)
-        require_room(file.metadata.num_rows * schema.numbers * np.dtype(kind).itemsize, path, schema)
+        found = batches(file, [image, label, *unit], path, schema, CHUNK)
+        each = schema.numbers * np.dtype(kind).itemsize + 16 * len(unit)
+        require_room(file.metadata.num_rows * each, path, schema)
         x = np.empty((file.metadata.num_rows, *schema.shape), dtype=kind)
         labels, start = [np.empty(0, dtype=np.int64)], 0
+        persons = [np.empty(0, dtype=np.int64) for _ in unit]
         for batch in found:
             for row, cell in enumerate(pictures(batch.column(image)), start=start):
                 where = f"{path}, row {row}"
                 x[row] = images.decode(picture_bytes(cell, where), schema, where)
             labels.append(class_indices(cells(batch.column(label)), schema, str(path)))
+            persons += [unit_codes(cells(batch.column(name)), str(path)) for name in unit]
             start += len(batch)
-    return as_records(x, np.concatenate(labels), schema, str(path))
+    units = np.concatenate(persons) if persons else None
+    return as_records(x, np.concatenate(labels), schema, str(path), units)
+
+
+def _image_columns(file: Any, schema: Schema, path: Path) -> tuple[str, str, tuple[str, ...]]:
+    """The columns of the image and the label, and of the person where the schema names one."""
+    names = list(file.schema_arrow.names)
+    if schema.by_person and schema.unit not in names:
+        raise no_unit(path, f"column '{schema.unit}'", schema, f"it has {len(names)} columns")
+    others = [name for name in names if name != schema.unit or not schema.by_person]
+    image = image_column(others)
+    if image is None:
+        raise DataUnreadable(f"{path} has no column 'image' among its {len(names)} columns.")
+    unit = (schema.unit,) if schema.by_person else ()
+    _require_single(file, unit, path)
+    return image, label_column(others, schema.label, path), unit
 
 
 def _read_table(path: Path, schema: Schema) -> Records:
     with opened(path) as file:
         table.require_columns(list(file.schema_arrow.names), schema, path)
-        wanted = [*(column.name for column in schema.columns), schema.label]
-        nested = [name for name in wanted if is_nested(file.schema_arrow.field(name))]
-        if nested:
-            raise DataUnreadable(f"{path} has lists or records in the column {nested[0]}; a cell must be one value.")
+        wanted = table.wanted_columns(schema)
+        _require_single(file, wanted, path)
         found = batches(file, wanted, path, schema, table.rows_at_once(schema))
         return table.as_table((_piece(batch, wanted, schema) for batch in found), schema, path)
 
 
+def _require_single(file: Any, names: Sequence[str], path: Path) -> None:
+    nested = [name for name in names if is_nested(file.schema_arrow.field(name))]
+    if nested:
+        raise DataUnreadable(f"{path} has lists or records in the column {nested[0]}; a cell must be one value.")
+
+
 def _piece(batch: Any, wanted: list[str], schema: Schema) -> dict[str, list[Any]]:
-    columns = {name: cells(batch.column(name), as_text=True) for name in wanted}
+    # An id stays what it is: bytes and numbers have their own way to become a text.
+    columns = {name: cells(batch.column(name), as_text=name != schema.unit) for name in wanted}
     columns[schema.label] = [str(label) for label in columns[schema.label]]
     return columns

@@ -1,55 +1,113 @@
-"""A part of a data set: some of its classes, held by a party of its own, with a name and so a budget of its own.
+"""A part of a data set: some of its classes, or some of its records by a keyed hash. It spends from the whole's budget.
 
-Parts with different classes hold different records. Adding or removing one record changes one part, so what the parts
-spend does not add up: all of their releases together cost what the dearest part costs (parallel composition).
+Parts of one split hold different records. Adding or removing one record changes one part, so what the parts spend does
+not add up: all of their releases together cost what the dearest part costs (parallel composition). The ledger keeps the
+splits and does the sums.
+
+Not so where the unit is a person: one person's records may be of several classes, so they are in several parts, and what these
+spend adds up. `limbeck continual`, which counts on parallel parts, refuses such a schema.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from limbeck.data.records import Records
 from limbeck.data.source import DataSource
-from limbeck.errors import BadInput
+from limbeck.errors import BadInput, WallBreach
+from limbeck.privacy.part import PartOf
 from limbeck.privacy.schema import Schema
 
 ALL = " of all"
+HASH = "hash "
+# SPLIT/NUMBER; a name without a slash is that of a stage which an earlier version began.
+_PLACE = re.compile(r"(?P<split>[^/:]+)/(?P<part>[1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True)
+class PartSource(DataSource):
+    """A part as a source. `part` is None for a stage that an earlier version began; `whole` is what it is a part of.
+
+    Guarantee: nothing but the records of the part can be loaded from it. Of a part by hash the vault alone knows which
+    these are: it takes them from `whole`.
+    """
+
+    part: PartOf | None = None
+    whole: DataSource = dataclasses.field(kw_only=True, repr=False)
 
 
 def part_text(name: str, classes: Sequence[int], keep_all: bool = False) -> str:
     """
-    >>> part_text("stage-1", [0, 1]), part_text("stage-1", [0, 1], keep_all=True)
-    ('stage-1:0,1', 'stage-1:0,1 of all')
+    >>> part_text("stages-5/1", [0, 1]), part_text("stages-5/1", [0, 1], keep_all=True)
+    ('stages-5/1:0,1', 'stages-5/1:0,1 of all')
     """
     return f"{name}:{','.join(map(str, classes))}{ALL if keep_all else ''}"
 
 
-def part_of(source: DataSource, text: str) -> DataSource:
-    """The part that `part_text` describes.
+def hash_part_text(name: str, parts: int) -> str:
+    """
+    >>> hash_part_text("thirds/2", 3)
+    'thirds/2:hash 3'
+    """
+    return f"{name}:{HASH}{parts}"
 
-    Its classes are those with these indices, numbered from 0; with "of all" it keeps all classes, and the others have no
-    record.
 
-    Guarantee: reads no record. A record is in the part because of its own class and nothing else.
+def part_of(source: DataSource, text: str) -> PartSource:
+    """The part that `part_text` or `hash_part_text` describes.
+
+    Of a split by class its classes are those with these indices, numbered from 0; with "of all" it keeps all classes, and the
+    others have no record. A part by hash has all classes.
+
+    Guarantee: reads no record. A record is in the part because of its own class, or its own hash, and nothing else.
     """
     name, _, listed = text.partition(":")
+    if listed.startswith(HASH):
+        return _hash_part(source, name, listed.removeprefix(HASH))
     keep_all = listed.endswith(ALL)
     try:
         indices = [int(index) for index in listed.removesuffix(ALL).split(",")]
-        chosen = [source.schema.classes[index] for index in indices]
+        classes = [source.schema.classes[index] for index in indices]
     except (ValueError, IndexError):
-        raise BadInput(f"A part is written like stage-1:0,1 with places of classes, got '{text}'.") from None
-    if not name or len(set(chosen)) != len(chosen) or min(indices) < 0:
+        raise BadInput(f"A part is written like stages-5/1:0,1 with places of classes, got '{text}'.") from None
+    if not name or len(set(classes)) != len(classes) or min(indices) < 0:
         raise BadInput(f"A part needs a name and different classes, got '{text}'.")
     schema = _part_schema(source.schema, name, indices, keep_all)
 
     def read(_: Schema) -> Records:
-        return _chosen(source.load(), indices, keep_all)
+        return _of_classes(source.load(), indices, keep_all)
 
-    return DataSource(schema, f"{source.where}, {name}", read, finder=source.finder)
+    part = _place_of(source.schema, name, tuple(indices))
+    return PartSource(schema, f"{source.where}, {name}", read, finder=source.finder, part=part, whole=source)
+
+
+def _hash_part(source: DataSource, name: str, count: str) -> PartSource:
+    part = _place_of(source.schema, name, ())
+    if part is None or not count.isdecimal() or not part.part <= int(count):
+        raise BadInput(f"A part by hash is written like thirds/2:hash 3, got '{name}:{HASH}{count}'.")
+    whole = source.schema
+    # How many records of which class a part has is a secret of the key; only the expected number is public.
+    schema = dataclasses.replace(
+        whole, name=part.account, records=max(1, whole.records // int(count)), class_sizes=None
+    )
+
+    def read(_: Schema) -> Records:
+        raise WallBreach(
+            f"Only a vault can read '{schema.name}': the ledger keeps the key that says which records it has."
+        )
+
+    return PartSource(schema, f"{source.where}, {name}", read, finder=source.finder, part=part, whole=source)
+
+
+def _place_of(whole: Schema, name: str, classes: tuple[int, ...]) -> PartOf | None:
+    place = _PLACE.fullmatch(name)
+    if place is None:
+        return None
+    return PartOf(parent=whole.name, split=place["split"], part=int(place["part"]), classes=classes, unit=whole.unit)
 
 
 def _part_schema(whole: Schema, name: str, indices: list[int], keep_all: bool) -> Schema:
@@ -63,13 +121,15 @@ def _part_schema(whole: Schema, name: str, indices: list[int], keep_all: bool) -
         classes=whole.classes if keep_all else tuple(whole.classes[index] for index in indices),
         class_sizes=None if keep_all else sizes,
         records=records,
+        # Each person may be in this part, so their number is no smaller here. Nobody is in it without a record.
+        units=None if whole.units is None else min(whole.units, records),
+        unit_records=None if whole.unit_records is None else min(whole.unit_records, records),
     )
 
 
-def _chosen(records: Records, indices: list[int], keep_all: bool) -> Records:
-    mine = np.isin(records.y, indices)
+def _of_classes(records: Records, indices: list[int], keep_all: bool) -> Records:
+    part = records.only(np.isin(records.y, indices))
     if keep_all:
-        return Records(records.x[mine], records.y[mine])
+        return part
     numbered = {old: new for new, old in enumerate(indices)}
-    y = np.array([numbered[label] for label in records.y[mine].tolist()], dtype=np.int64)
-    return Records(records.x[mine], y)
+    return dataclasses.replace(part, y=np.array([numbered[label] for label in part.y.tolist()], dtype=np.int64))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from limbeck.data.units import Codes
 from limbeck.errors import DataUnreadable
 from limbeck.privacy.schema import Schema
 
@@ -21,21 +22,51 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Records:
-    """x: raw values, (N, *schema.shape), uint8 or float32. y: int64 class indices, (N,)."""
+    """x: raw values, (N, *schema.shape), uint8 or float32. y: int64 class indices, (N,).
+
+    units: int64, (N,), the person of each record; equal codes are one person. None exactly if the schema's unit is a record.
+    """
 
     x: Array
     y: Array
+    units: Codes | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
+    def only(self, chosen: Array) -> Records:
+        """The records at these places, or where this is True, each still with its person."""
+        return Records(self.x[chosen], self.y[chosen], None if self.units is None else self.units[chosen])
 
-def as_records(x: Array, labels: Array | Sequence[Any], schema: Schema, where: str) -> Records:
+
+def as_records(
+    x: Array, labels: Array | Sequence[Any], schema: Schema, where: str, units: Codes | None = None
+) -> Records:
     """Bring raw arrays of a file to the form that the vault expects, or say what is wrong with the file."""
     x = as_raw(fit_shape(x, schema, where), where)
     y = class_indices(labels, schema, where)
     require_pairs(len(x), len(y), where)
-    return Records(x, y)
+    require_persons(len(y), None if units is None else len(units), schema, where)
+    return Records(x, y, units)
+
+
+def require_persons(records: int, ids: int | None, schema: Schema, where: str) -> None:
+    """One id per record where the unit is a person, and none otherwise."""
+    if schema.by_person and ids is None:
+        raise DataUnreadable(
+            f"{where} does not say who a record is about, but the unit of '{schema.name}' is {schema.unit_words}."
+        )
+    if not schema.by_person and ids is not None:
+        raise DataUnreadable(f"{where} says who a record is about, but the unit of '{schema.name}' is one record.")
+    if ids is not None:
+        require_ids(records, ids, where)
+
+
+def require_ids(records: int, ids: int, where: str) -> None:
+    if records != ids:
+        raise DataUnreadable(
+            f"{where} holds {records} records but {ids} ids of persons; there must be one id per record."
+        )
 
 
 def require_pairs(records: int, labels: int, where: str) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from limbeck.data import csv_file
 from limbeck.data.limits import require_count, require_room
 from limbeck.data.records import Array, Records, as_records, class_indices
+from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import BadInput, DataUnreadable
 from limbeck.privacy.schema import Column, Schema
 
@@ -31,6 +32,8 @@ def require_columns(names: Sequence[str], schema: Schema, path: Path) -> None:
     if schema.label in {column.name for column in schema.columns}:
         raise BadInput(f"The label '{schema.label}' is also listed as a column of the schema of '{schema.name}'.")
     found = set(names)
+    if schema.by_person and schema.unit not in found:
+        raise no_unit(path, f"column '{schema.unit}'", schema, f"it has {len(names)} columns")
     missing = [name for name in (*(column.name for column in schema.columns), schema.label) if name not in found]
     if missing:
         listed = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
@@ -44,8 +47,13 @@ def rows_at_once(schema: Schema) -> int:
     return max(1, min(8192, CHUNK // schema.numbers))
 
 
+def wanted_columns(schema: Schema) -> list[str]:
+    """All that is read of a table: the columns, the label, and who a row is about where the schema says."""
+    return [*(column.name for column in schema.columns), schema.label, *([schema.unit] if schema.by_person else [])]
+
+
 def read(path: Path, schema: Schema) -> Records:
-    names = [*(column.name for column in schema.columns), schema.label]
+    names = wanted_columns(schema)
     with csv_file.opened(path) as (header, rows):
         require_columns(header, schema, path)
         index_of = {name: index for index, name in enumerate(header)}
@@ -54,17 +62,21 @@ def read(path: Path, schema: Schema) -> Records:
 
 
 def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path) -> Records:
-    """The records of a table that comes in pieces, each with the schema's columns and the label's."""
-    blocks, labels, rows = [], [], 0
+    """The records of a table that comes in pieces, each with the columns of `wanted_columns`."""
+    blocks, labels, persons, rows = [], [], [], 0
     for columns in pieces:
         rows += len(columns[schema.label])
         require_count(rows, schema, path)
-        require_room(rows * schema.numbers * 8, path, schema)  # the pieces, and the whole made of them
+        each = schema.numbers * 8 + (16 if schema.by_person else 0)  # the pieces, and the whole made of them
+        require_room(rows * each, path, schema)
         blocks.append(encode_rows(columns, schema))
         labels.append(class_indices(columns[schema.label], schema, str(path)))
+        if schema.by_person:
+            persons.append(unit_codes(columns[schema.unit], str(path)))
     if not rows:
         raise DataUnreadable(f"{path} holds no record.")
-    return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path))
+    units = np.concatenate(persons) if persons else None
+    return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path), units)
 
 
 def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:

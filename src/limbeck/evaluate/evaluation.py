@@ -28,7 +28,7 @@ class Evaluation:
     accuracy: by model, of those that were trained; None in a file that holds none. rows: every model that was asked for.
     release, trained_on: what the models were trained on. records: how many these are.
     preset, protocol: how networks were trained, and whose protocol that is. labels: hard or soft.
-    epsilon, adjacency, method: as the certificate of the release states them.
+    epsilon, adjacency, unit, method: as the certificate of the release states them; a result without a unit is about one record.
     majority_rate: accuracy of always answering the largest class of the test records.
     network: the spec of a released model.
 
@@ -55,6 +55,7 @@ class Evaluation:
     records: int | str | None = None
     epsilon: float | str | None = None
     adjacency: str | None = None
+    unit: str | None = None
     method: str | None = None
     network: Mapping[str, Any] | None = None
     rows: tuple[Row, ...] | None = None
@@ -121,6 +122,7 @@ class Evaluation:
             protocol=text(values.get("protocol")),
             labels=text(values.get("labels")),
             adjacency=text(values.get("adjacency")),
+            unit=text(values.get("unit")),
             note=text(values.get("note")),
             records=stated(values, "records"),
             epsilon=stated(values, "epsilon"),
@@ -130,5 +132,5 @@ class Evaluation:
 
 PLAIN = (
     "release", "content", "trained_on", "test", "preset", "protocol", "labels", "repeats", "records", "test_records",
-    "epsilon", "adjacency", "method", "majority_rate", "note",
+    "epsilon", "adjacency", "unit", "method", "majority_rate", "note",
 )  # fmt: skip

@@ -37,6 +37,7 @@ from limbeck.evaluate.neighbours import (
 )
 from limbeck.evaluate.reference_classifier import ReferenceClassifier, reference_classifier
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
 from limbeck.vault.encoding import encode
@@ -91,6 +92,7 @@ def fidelity_of_release(
         method=found.certificate.method,
         epsilon=finite_or_word(found.certificate.epsilon),
         adjacency=found.certificate.adjacency,
+        unit=stated_unit(found.certificate.unit),
         train=train.where,
         test=test.where,
         public_benchmark=train.benchmark is not None and test.benchmark is not None,

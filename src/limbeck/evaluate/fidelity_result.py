@@ -102,6 +102,7 @@ class Fidelity:
     method: str | None
     epsilon: float | str | None
     adjacency: str | None
+    unit: str | None
     train: str | None
     test: str | None
     public_benchmark: bool
@@ -123,6 +124,7 @@ class Fidelity:
             "method": self.method,
             "epsilon": self.epsilon,
             "adjacency": self.adjacency,
+            **({} if self.unit is None else {"unit": self.unit}),
             "train": self.train,
             "test": self.test,
             "public_benchmark": self.public_benchmark,
@@ -149,6 +151,7 @@ class Fidelity:
             method=stated(values, "method"),
             epsilon=stated(values, "epsilon"),
             adjacency=text(values.get("adjacency")),
+            unit=text(values.get("unit")),
             train=text(values.get("train")),
             test=text(values.get("test")),
             public_benchmark=values.get("public_benchmark") is True,

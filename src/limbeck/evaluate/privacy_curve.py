@@ -24,6 +24,7 @@ from limbeck.evaluate.reading import finite, number, objects, stated, text, whol
 from limbeck.evaluate.scoring import TrainingSet, score_models
 from limbeck.privacy.accounting import price
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter, Silent
 from limbeck.release.formats import SNAPSHOTS
 from limbeck.release.reader import Release, read_release
@@ -70,6 +71,7 @@ class PrivacyCurve:
     repeats: int | None = None
     delta: float | None = None
     adjacency: str | None = None
+    unit: str | None = None
     test: str | None = None
 
     @property
@@ -98,11 +100,12 @@ class PrivacyCurve:
             repeats=whole(values.get("repeats")),
             delta=number(values.get("delta")),
             adjacency=text(values.get("adjacency")),
+            unit=text(values.get("unit")),
             test=text(values.get("test")),
         )
 
 
-PLAIN = ("title", "x", "release", "method", "model", "preset", "repeats", "delta", "adjacency", "test")
+PLAIN = ("title", "x", "release", "method", "model", "preset", "repeats", "delta", "adjacency", "unit", "test")
 
 
 def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, reporter: Reporter) -> PrivacyCurve:
@@ -135,6 +138,7 @@ def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, 
         repeats=scoring.repeats,
         delta=found.certificate.delta,
         adjacency=found.certificate.adjacency,
+        unit=stated_unit(found.certificate.unit),
         test=test.where,
         points=tuple(points),
         provenance=Provenance.of(test=test),

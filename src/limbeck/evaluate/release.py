@@ -20,6 +20,7 @@ from limbeck.evaluate.real import TITLE, real_training, require_subsample
 from limbeck.evaluate.row import Row
 from limbeck.evaluate.scoring import Outcome, TrainingSet, accuracies, noise_like, score_models
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
 
@@ -78,6 +79,7 @@ def evaluate_release(
         test_records=len(records),
         epsilon=finite_or_word(found.certificate.epsilon),
         adjacency=found.certificate.adjacency,
+        unit=stated_unit(found.certificate.unit),
         method=found.certificate.method,
         majority_rate=majority_rate(records.y, classes),
         accuracy=accuracies(outcomes),

@@ -12,6 +12,7 @@ from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import load_labelled, majority_rate
 from limbeck.evaluate.provenance import Provenance
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.unit import stated_unit
 from limbeck.release.model import read_model
 
 
@@ -27,6 +28,7 @@ def evaluate_model(release: Path, test: DataSource, device: str) -> Evaluation:
         test_records=len(records),
         epsilon=finite_or_word(found.certificate.epsilon),
         adjacency=found.certificate.adjacency,
+        unit=stated_unit(found.certificate.unit),
         method=found.certificate.method,
         network=found.model.net.to_dict(),
         accuracy={"model": Accuracy.of([accuracy(found.network.to(device), records.x, records.y)])},

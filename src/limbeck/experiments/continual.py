@@ -4,11 +4,12 @@ Chen, Kerkouche and Fritz, "Private Set Generation with Discriminative Informati
 that makes sets releases one per stage, and a fresh classifier is trained on all sets so far. A method that trains a model
 hands it on: every stage goes on from the model of the stage before.
 
-A party is a data set of its own for the ledger (mnist/stage-1, ...), with a vault, a plan and a budget of its own, which the
-owner sets beforehand: a record of a stage is also one of the whole set, and what both spend adds up for it. A record
-has one class and so belongs to one party: adding or removing it changes what one stage asks, and everything else only
-works on released results. So all stages together cost what the dearest stage costs (parallel composition). Several
-methods in one comparison read the same records, so the prices of the methods do add up.
+A party is a part of the data set in the ledger (mnist/stages-5/1, ...), with a vault and a plan of its own. It spends from
+the budget of the whole, which the owner sets beforehand: a record of a stage is also one of the whole set. A record has
+one class and so belongs to one party: adding or removing it changes what one stage asks, and everything else only works
+on released results. So all stages together cost what the dearest stage costs (parallel composition). Several methods in
+one comparison read the same records, so the prices of the methods do add up. If the schema protects persons, who may have
+records of several classes, the stages add up as well.
 
     OUT/course.json               what was asked; another course is refused in the same folder
     OUT/METHOD/stage-1/           the release of a stage
@@ -31,7 +32,7 @@ from limbeck.evaluate.presets import preset_named
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
-from limbeck.experiments.continual_plan import Continual, hands_on, require_budgets, stage_plan
+from limbeck.experiments.continual_plan import Continual, declared, hands_on, require_budget, stage_plan
 from limbeck.files import as_json, write_atomic
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter
@@ -40,6 +41,10 @@ from limbeck.release.destination import is_unfinished, require_outside
 from limbeck.release.statement import read_certificate
 from limbeck.runs.condense import condense
 from limbeck.runs.resume import resume
+from limbeck.vault.ledger.sums import rounded_up, total
+
+PARALLEL = "parallel: every record is in one stage, so all stages of a method together cost its largest epsilon"
+SEQUENTIAL = "sequential: a person may have records in several stages, so the epsilons of all stages add up"
 
 
 def run_continual(spec: Continual, out: Path, reporter: Reporter) -> dict[str, Any]:
@@ -93,7 +98,7 @@ def _is_claimed(out: Path, spec: Continual) -> bool:
 def _claim(out: Path, spec: Continual) -> None:
     """Plan everything, so that what cannot be done is refused before it costs anything; then note what was asked."""
     plans = {name: [stage_plan(spec, name, stage) for stage in range(spec.stages)] for name in spec.methods}
-    require_budgets(spec, plans)
+    require_budget(spec, plans)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -108,6 +113,8 @@ def _release(spec: Continual, name: str, stage: int, folders: list[Path], report
     if is_unfinished(folder):
         resume(folder, reporter, spec.request.options.ledger_path)
         return
+    with declared(spec):
+        pass  # a course that an earlier version began knows no split yet
     start = folders[-2] if stage and hands_on(name) else None
     request = spec.stage_request(name, stage, start)
     condense(request, stage_plan(spec, name, stage, start), request.data.source(), folder, reporter)
@@ -139,22 +146,23 @@ def _result(spec: Continual, out: Path, runs: dict[str, list[list[list[float]]]]
         **spec.described(),
         "adjacency": spec.schema.adjacency,
         "parties": [
-            {"dataset": f"{spec.schema.name}/stage-{stage + 1}", "classes": spec.class_names(stage)}
+            {
+                "dataset": read_certificate(out / next(iter(runs)) / f"stage-{stage + 1}").dataset,
+                "classes": spec.class_names(stage),
+            }
             for stage in range(spec.stages)
         ],
-        "composition": "parallel: every record is in one stage, so all stages of a method together cost its largest epsilon",
-        "curves": {name: _curve(out, name, scores) for name, scores in runs.items()},
+        "composition": PARALLEL if spec.split.disjoint else SEQUENTIAL,
+        "curves": {name: _curve(out, name, scores, spec.split.disjoint) for name, scores in runs.items()},
     }
 
 
-def _curve(out: Path, name: str, runs: list[list[list[float]]]) -> dict[str, Any]:
+def _curve(out: Path, name: str, runs: list[list[list[float]]], disjoint: bool) -> dict[str, Any]:
     """The scores of one method, and what its certificates say about every stage."""
     releases = [f"{name}/stage-{stage + 1}" for stage in range(len(runs))]
     stated = [read_certificate(out / release) for release in releases]
     return {
-        "epsilon": finite_or_word(
-            max(certificate.epsilon for certificate in stated)
-        ),  # parallel: a record is in one stage
+        "epsilon": finite_or_word(_together([certificate.epsilon for certificate in stated], disjoint)),
         "epsilon_by_stage": [finite_or_word(certificate.epsilon) for certificate in stated],
         "settings": [certificate.settings for certificate in stated],
         "releases": releases,
@@ -162,6 +170,10 @@ def _curve(out: Path, name: str, runs: list[list[list[float]]]) -> dict[str, Any
         "std": [std_of([statistics.fmean(run) for run in stage]) for stage in runs],
         "by_stage": [_column_means(stage) for stage in runs],
     }
+
+
+def _together(epsilons: list[float], disjoint: bool) -> float:
+    return max(epsilons) if disjoint else rounded_up(total(epsilons))
 
 
 def _column_means(runs: list[list[float]]) -> list[float]:

@@ -1,10 +1,11 @@
-"""A comparison of continual learning on paper: its stages, their plans, and what each party pays. Reads no record."""
+"""A comparison of continual learning on paper: its stages, their plans, and what it costs the data set. Reads no record."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.release.model import read_model
+from limbeck.runs.paying import budget_for, wanted_plan
 from limbeck.runs.planning import make_plan
 from limbeck.runs.request import Request
 from limbeck.vault.ledger import Ledger
-from limbeck.vault.ledger.sums import budget_command, check_fits, rounded_up, total
+from limbeck.vault.ledger.splits import Split, split_by_class
+from limbeck.vault.part_records import part_of_source
 
 DP_SGD_EPOCHS = 10  # of the supplement, to balance learning against forgetting
 
@@ -51,19 +54,37 @@ class Continual:
 
     def stage_request(self, method: str, stage: int, start: Path | None = None) -> Request:
         """A model must know all classes from the start; a set has the classes of its stage."""
-        part = part_text(f"stage-{stage + 1}", self.classes[stage], keep_all=hands_on(method))
+        part = part_text(f"{self.split_name}/{stage + 1}", self.classes[stage], keep_all=hands_on(method))
         options = replace(self.request.options, start=None if start is None else str(start))
         return Request(data=replace(self.request.data, part=part), options=options)
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """Of all classes together."""
-        return self.request.data.source().schema
+        """Of all classes together.
+
+        Guarantee: a record is in one stage and nothing else is protected, so what the stages cost does not add up.
+        """
+        schema = self.request.data.source().schema
+        if schema.by_person:
+            raise BadInput(
+                f"The unit of '{schema.name}' is {schema.unit_words}, who may have records in several stages; the stages of a "
+                "comparison are made for records that are in one stage each."
+            )
+        return schema
 
     @functools.cached_property
     def classes(self) -> tuple[tuple[int, ...], ...]:
         """The class indices of each stage."""
         return stage_classes(len(self.schema.classes), self.stages)
+
+    @property
+    def split_name(self) -> str:
+        """The split of the data set that the stages are parts of; courses with equally many stages share it."""
+        return f"stages-{self.stages}"
+
+    @property
+    def split(self) -> Split:
+        return split_by_class(self.schema.name, self.split_name, self.classes, self.schema.unit)
 
     def class_names(self, stage: int) -> list[str]:
         return [self.schema.classes[index] for index in self.classes[stage]]
@@ -115,34 +136,42 @@ def stage_plan(spec: Continual, method: str, stage: int, start: Path | None = No
     return make_plan(schema, method_named(method, settings), spec.epsilon, spec.delta)
 
 
-def require_budgets(spec: Continual, plans: dict[str, list[Plan]]) -> None:
-    """Refuse unless the owner has set a budget for every party, and each covers what this comparison costs it.
+def require_budget(spec: Continual, plans: dict[str, list[Plan]]) -> None:
+    """Refuse unless the owner has set a budget for the whole data set that covers all stages of all methods.
 
-    Guarantee: no account of a party is opened by a run. The records of a stage are records of the whole too, so budgets of
-    stages that opened by themselves would be a second budget for a data set that is spent.
+    Guarantee: sets no budget and books nothing; it declares the split into stages, which costs nothing.
     """
-    lacking: dict[str, str] = {}
-    path = spec.request.options.ledger_path
+    path, dataset = spec.request.options.ledger_path, spec.schema.name
+    wanted = [
+        wanted_plan(plan, part_of_source(spec.stage_request(name, stage).data.source()))
+        for name, planned in plans.items()
+        for stage, plan in enumerate(planned)
+    ]
     with contextlib.ExitStack() as stack:
         ledger = stack.enter_context(Ledger.open_to_read(path)) if path.exists() else None
-        for stage in range(spec.stages):
-            planned = [plans[name][stage] for name in plans]
-            party = planned[0].dataset
-            epsilon = rounded_up(total(plan.price.epsilon for plan in planned))
-            delta = rounded_up(total(plan.price.delta for plan in planned))
-            account = ledger.account(party) if ledger is not None and ledger.has_budget(party) else None
-            if account is None:
-                lacking[party] = budget_command(party, epsilon, delta) or ""
-                continue
-            try:
-                check_fits(account, epsilon, delta)
-            except BudgetRefused as refused:
-                lacking[party] = refused.next_command or ""
-    if lacking:
-        option = f" --ledger {shlex.quote(str(path))}" if spec.request.options.ledger else ""
-        raise BudgetRefused(
-            f"No budget, or one that does not cover this course, is set for {', '.join(lacking)}. Nothing was booked. Each "
-            f"stage is an account of its own, beside that of the whole data set, whose records it shares: what the stages may "
-            "spend as well is the data owner's decision.",
-            " && ".join(f"{command}{option}" for command in lacking.values() if command) or None,
-        )
+        if ledger is None or not ledger.has_budget(dataset):
+            raise _refused(
+                spec,
+                f"Nobody has set a budget for data set {dataset!r}, which the stages of this course spend from. Nothing was "
+                "booked. Setting one is the data owner's decision.",
+                budget_for(ledger, dataset, wanted, spec.split),
+            )
+    with declared(spec) as ledger:
+        try:
+            ledger.check(wanted)
+        except BudgetRefused as refused:
+            raise _refused(spec, refused.message, refused.next_command) from None
+
+
+@contextlib.contextmanager
+def declared(spec: Continual) -> Iterator[Ledger]:
+    """The ledger, which knows the split into stages from now on."""
+    with Ledger.open(spec.request.options.ledger_path, create=False) as ledger:
+        ledger.declare_split(spec.schema.name, spec.split_name, classes=spec.classes, unit=spec.schema.unit)
+        yield ledger
+
+
+def _refused(spec: Continual, message: str, command: str | None) -> BudgetRefused:
+    """With the ledger in every command, if it is not the default one."""
+    option = f" --ledger {shlex.quote(spec.request.options.ledger)}" if spec.request.options.ledger else ""
+    return BudgetRefused(message, command and " && ".join(f"{each}{option}" for each in command.split(" && ")))

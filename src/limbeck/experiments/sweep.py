@@ -64,7 +64,7 @@ def run_sweep(
     begun = any(job.release.exists() for job in jobs) and not all(whole)
     with _ledger_to_read(request.options.ledger_path, begun) as ledger:
         unpaid = [job for job in jobs if not _is_paid(job, ledger)]
-        price = _price(jobs, unpaid)
+        price = _price(jobs, unpaid, source.schema.unit)
         reporter.say(
             f"{len(jobs)} sets of {jobs[0].plan.dataset} by {sweep.method}: epsilon {price['epsilon']} in all; still to "
             f"pay: epsilon {price['to_pay']['epsilon']}, delta {price['to_pay']['delta']}"
@@ -150,10 +150,11 @@ def _is_paid(job: Job, ledger: Ledger | None) -> bool:
     )
 
 
-def _price(jobs: Sequence[Job], unpaid: Sequence[Job]) -> dict[str, Any]:
+def _price(jobs: Sequence[Job], unpaid: Sequence[Job], unit: str) -> dict[str, Any]:
     return {
         **Cost.of(jobs).to_dict(),
         "adjacency": jobs[0].plan.price.adjacency,
+        "unit": unit,
         "to_pay": Cost.of(unpaid).to_dict(),
     }
 

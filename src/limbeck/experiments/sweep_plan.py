@@ -13,10 +13,11 @@ from limbeck.data import DataSource
 from limbeck.errors import BadInput, BudgetRefused
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
+from limbeck.runs.paying import budget_for, wanted_plan
 from limbeck.runs.planning import plan_for
 from limbeck.runs.request import DataReference
 from limbeck.vault.ledger import Ledger
-from limbeck.vault.ledger.sums import budget_command, check_fits, rounded_up, total
+from limbeck.vault.ledger.sums import rounded_up, total
 
 EPSILON = "epsilon"
 
@@ -129,13 +130,13 @@ def require_budget(ledger: Ledger | None, unpaid: Sequence[Job]) -> None:
     if not unpaid:
         return
     dataset, cost = unpaid[0].plan.dataset, Cost.of(unpaid)
-    account = None if ledger is None else ledger.account(dataset)
-    if account is not None:
-        check_fits(account, cost.epsilon, cost.delta)
+    wanted = [wanted_plan(job.plan) for job in unpaid]
+    if ledger is not None and ledger.account(dataset) is not None:
+        ledger.check(wanted)
     elif len(unpaid) > 1 or math.isinf(cost.epsilon):
         # Without a budget the first set's price would become the budget, and the second set be refused.
         raise BudgetRefused(
             f"Data set {dataset!r} has no budget, and this sweep costs epsilon {cost.epsilon} and delta {cost.delta} in "
             "all. Nothing was booked. Setting a budget is the data owner's decision.",
-            budget_command(dataset, cost.epsilon, cost.delta),
+            budget_for(ledger, dataset, wanted),
         )

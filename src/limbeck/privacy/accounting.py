@@ -1,6 +1,7 @@
 """From queries to epsilon: two accountants side by side, exact where nothing is subsampled, rounded against the user.
 
-Epsilon never depends on data (rule 9). Adjacency is add/remove one record throughout (rule 10).
+Epsilon never depends on data (rule 9). Adjacency is add/remove throughout (rule 10), of one unit: a record, or a person with all
+of their records. A query's event is the same for both, because the vault samples, clips and noises by the unit.
 """
 
 from __future__ import annotations
@@ -69,16 +70,20 @@ class Price:
             raise BadInput(f"A price does not have the right form: {error}.") from None
 
 
-def require_delta(delta: float, records: int | None = None) -> None:
-    """Delta must be a small positive number; at 1/N a mechanism may publish a whole record now and then."""
+def require_delta(delta: float, units: int | None = None, by_person: bool = False) -> None:
+    """Delta must be a small positive number; at 1/N a mechanism may publish a whole record now and then.
+
+    `units` is N: the number of records, or of persons where `by_person`.
+    """
     require_positive("delta", delta)
     if delta >= 1:
         raise BadInput(f"delta must be below 1, got delta={delta}.")
-    if records is not None and delta >= 1 / records:
-        shown, limit = apart(delta, 1 / records)
+    if units is not None and delta >= 1 / units:
+        shown, limit = apart(delta, 1 / units)
+        noun, leak = ("persons", "all records of a person") if by_person else ("records", "whole records")
         raise BadInput(
-            f"delta={shown} is not below 1/N = {limit} for N = {records} records: it would allow whole records "
-            f"to leak. Choose --delta {_power_of_ten_below(1 / records):g} or less."
+            f"delta={shown} is not below 1/N = {limit} for N = {units} {noun}: it would allow {leak} "
+            f"to leak. Choose --delta {_power_of_ten_below(1 / units):g} or less."
         )
 
 

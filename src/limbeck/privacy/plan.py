@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from limbeck.errors import BadInput, BudgetRefused
 from limbeck.privacy.accounting import Price, price, require_delta
 from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.numbers import apart, require_positive
-from limbeck.privacy.queries import Query, query_from_dict
+from limbeck.privacy.queries import ClippedSum, Query, query_from_dict
 from limbeck.privacy.schema import Schema
 
 
@@ -79,6 +80,17 @@ class Plan:
             raise BadInput(f"A plan does not have the right form: {error}.") from None
 
 
+def for_unit(query: Query, schema: Schema) -> Query:
+    """A method's query as it is asked where the unit is a person: its clip, and with it the noise, is that of a whole person.
+
+    The vault clips one record to the method's own clip, which is this one divided by the schema's `reach`. A person is in one
+    teacher, so questions to teachers stay as they are.
+    """
+    if not isinstance(query, ClippedSum) or schema.reach == 1:
+        return query
+    return dataclasses.replace(query, clip=query.clip * schema.reach)
+
+
 def draw_up(
     *,
     schema: Schema,
@@ -94,14 +106,14 @@ def draw_up(
     Guarantee: reads no record. The plan's price is at most `epsilon` wherever `epsilon` is given.
     """
     schema.require_confirmed()
-    require_delta(delta, schema.records)
+    require_delta(delta, schema.privacy_units, schema.by_person)
     if epsilon is not None and not math.isinf(epsilon):
         require_positive("epsilon", epsilon)
     if noise_multiplier is None:
         if epsilon is None:
             raise BadInput("Give --epsilon, or fix the noise with --set sigma=... and let epsilon follow.")
         noise_multiplier = 0.0 if math.isinf(epsilon) else calibrate(queries_at, epsilon, delta)
-    queries = tuple(queries_at(noise_multiplier))
+    queries = tuple(for_unit(query, schema) for query in queries_at(noise_multiplier))
     cost = price(queries, delta)
     if epsilon is not None and cost.epsilon > epsilon:
         costs, asked = apart(cost.epsilon, epsilon)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,15 +30,32 @@ from dp_accounting import (
 )
 
 from limbeck.errors import BadInput
+from limbeck.privacy.grid import sampler_delta, step_of
 from limbeck.privacy.numbers import SMALLEST_NORMAL, finite_or_word, number_from, require_count, require_positive
 
 
 class Noised:
-    """What every query has in common: Gaussian noise in proportion to its clip. The fields are its own."""
+    """What every query has in common: Gaussian noise in proportion to its clip. The fields are its own.
+
+    In a file a query on the grid states its `step`. One without that entry is from before 0.4.0: its sums and noise are doubles.
+    """
 
     clip: float
     noise_multiplier: float
     count: int
+    on_grid: bool
+
+    @property
+    def step(self) -> float:
+        """What sums and noise are whole multiples of (limbeck.privacy.grid); 0 for doubles."""
+        return step_of(self.clip, self.noise_multiplier) if self.on_grid else 0.0
+
+    def _plain(self) -> dict[str, Any]:
+        """All fields for JSON. The step stands for the grid."""
+        assert dataclasses.is_dataclass(self) and not isinstance(self, type)
+        values = {key: value for key, value in dataclasses.asdict(self).items() if key != "on_grid"}
+        step = {"step": self.step} if self.step else {}
+        return {**values, "clip": finite_or_word(self.clip), **step}
 
     @property
     def is_private(self) -> bool:
@@ -70,6 +88,7 @@ class ClippedSum(Noised):
     rate              chance of each record to be in the sample: one number, or one per class
     by_class          one row per class instead of one row; a record touches the row of its class only
     count             how often it may be asked, each time with fresh sample, noise and map parameters
+    on_grid           sums and noise in whole steps; False only where an older version booked it
 
     Guarantee: one answer is the Poisson-sampled Gaussian mechanism with noise `noise_multiplier` and sampling rate
     max(rate). Classes are disjoint, so a table with one row per class is one mechanism and not one per class; the
@@ -83,6 +102,7 @@ class ClippedSum(Noised):
     rate: tuple[float, ...] = (1.0,)
     by_class: bool = True
     count: int = 1
+    on_grid: bool = True
 
     kind = "clipped_sum"
 
@@ -98,6 +118,8 @@ class ClippedSum(Noised):
         else:
             require_positive("noise_multiplier", self.noise_multiplier)
             require_positive("clip", self.clip)
+        if math.isinf(self.clip):
+            object.__setattr__(self, "on_grid", False)  # no clip, no grid: written and read back it must stay equal
 
     @property
     def chance(self) -> float:
@@ -124,12 +146,7 @@ class ClippedSum(Noised):
         return SelfComposedDpEvent(once, self.count)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            **dataclasses.asdict(self),
-            "clip": finite_or_word(self.clip),
-            "rate": list(self.rate),
-        }
+        return {"kind": self.kind, **self._plain(), "rate": list(self.rate)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +159,7 @@ class TeacherVote(Noised):
     noise_multiplier  standard deviation of the noise / clip; 0 is not private and priced as infinite
     teachers          how many vote. A record is part of one of them, by a keyed hash of that record alone
     count             how often it may be asked: ticks of the ensemble's clock
+    on_grid           as in ClippedSum
 
     Guarantee: one answer is the Gaussian mechanism with noise `noise_multiplier`. A record that is added or removed changes
     what one teacher learns and nothing about the others, so in the sum one vote of norm at most clip / 2 gives way to
@@ -154,6 +172,7 @@ class TeacherVote(Noised):
     noise_multiplier: float
     teachers: int
     count: int = 1
+    on_grid: bool = True
 
     kind = "teacher_vote"
 
@@ -167,7 +186,7 @@ class TeacherVote(Noised):
         return SelfComposedDpEvent(GaussianDpEvent(self.noise_multiplier), self.count)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, **dataclasses.asdict(self)}
+        return {"kind": self.kind, **self._plain()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +196,7 @@ class TeacherGradient(Noised):
     The synthetic records are shared out into `draws` equal parts. For each part one of the `teachers` is drawn, uniformly and
     independently, and gives the gradient of its score with respect to that part.
 
-    label, noise_multiplier, count   as in TeacherVote
+    label, noise_multiplier, count, on_grid   as in TeacherVote
     map               kind of the question (limbeck.vault.ensemble.votes)
     clip              bound on how far one record moves one part, in L2 norm; a part's gradient has at most half of it
     teachers          how many there are to draw from
@@ -197,6 +216,7 @@ class TeacherGradient(Noised):
     teachers: int
     draws: int
     count: int = 1
+    on_grid: bool = True
 
     kind = "teacher_gradient"
 
@@ -218,7 +238,7 @@ class TeacherGradient(Noised):
         return SelfComposedDpEvent(once, self.count * self.draws)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, **dataclasses.asdict(self)}
+        return {"kind": self.kind, **self._plain()}
 
 
 def _check_teacher_query(query: TeacherVote | TeacherGradient) -> None:
@@ -235,18 +255,28 @@ Query = ClippedSum | TeacherVote | TeacherGradient
 KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in (ClippedSum, TeacherVote, TeacherGradient)}
 
 
+def sampler_delta_of(queries: Sequence[Query]) -> float:
+    """What the sampler of noise adds to delta over all answers on the grid. Guarantee: an upper bound, of public fields only."""
+    return sampler_delta(sum(query.count for query in queries if query.is_private and query.on_grid))
+
+
 def query_from_dict(values: dict[str, Any]) -> Query:
     """Read a query back from a certificate or a ledger; refuse whatever is not known (article 3)."""
     kind = KINDS.get(str(values.get("kind")))
     if kind is None:
         raise BadInput(f"Unknown query kind {values.get('kind')!r}; this version knows {', '.join(KINDS)}.")
-    fields = {field.name for field in dataclasses.fields(kind)}
-    if set(values) - fields - {"kind"}:
-        raise BadInput(f"Unknown query fields: {', '.join(sorted(set(values) - fields - {'kind'}))}.")
+    fields = {field.name for field in dataclasses.fields(kind)} - {"on_grid"}
+    if set(values) - fields - {"kind", "step"}:
+        raise BadInput(f"Unknown query fields: {', '.join(sorted(set(values) - fields - {'kind', 'step'}))}.")
     try:
-        plain = {key: value for key, value in values.items() if key != "kind"}
+        plain = {key: value for key, value in values.items() if key in fields}
         if kind is ClippedSum:
             plain["rate"] = tuple(plain["rate"])
-        return kind(**{**plain, "clip": number_from(plain["clip"])})
-    except (TypeError, KeyError, ValueError) as error:
+        query = kind(**{**plain, "clip": number_from(plain["clip"]), "on_grid": "step" in values})
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
         raise BadInput(f"A query does not have the right form: {error}.") from None
+    if "step" in values and (isinstance(values["step"], bool) or values["step"] != query.step):
+        raise BadInput(
+            f"Query '{query.label}' states step={values['step']!r:.40}, its clip and noise make {query.step}."
+        )
+    return query

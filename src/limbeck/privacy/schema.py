@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from limbeck.errors import BadInput, DataNotFound
 from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, require, shown
+from limbeck.privacy.unit import UNIT_RECORD, require_unit, unit_words
 
 ADD_REMOVE = "add_remove"
-UNIT_RECORD = "record"
 MOST_FILE_BYTES = 1 << 22
 MOST_DOTS = 200
 
@@ -77,9 +77,16 @@ class Schema:
     `class_sizes` is given only where it is public; otherwise methods buy the counts. `records` is the public
     (approximate) number of records, which rates and the limit on delta are taken from.
 
+    `unit` is what neighbours differ by: "record", or all records of a person, and then the text names the column, the array or
+    the level of folders that says who a record is about. `units` is the public number of persons, which the limit on delta is
+    then taken from; of one person at most `unit_records` records are used in an answer, where it is given.
+
     >>> schema = Schema(name="scans", shape=(1, 28, 28), classes=("benign", "malignant"), records=5000, low=0, high=255)
     >>> schema.is_image, schema.numbers
     (True, 784)
+    >>> replaced = dataclasses.replace(schema, unit="patient", units=700)
+    >>> schema.unit_words, replaced.unit_words, replaced.privacy_units
+    ('one record', 'one person (patient)', 700)
     """
 
     name: str
@@ -95,6 +102,8 @@ class Schema:
     adjacency: str = ADD_REMOVE
     unit: str = UNIT_RECORD
     unconfirmed: tuple[str, ...] = ()
+    units: int | None = None
+    unit_records: int | None = None
 
     def __post_init__(self) -> None:
         require("name", self.name, isinstance(self.name, str), "a text")
@@ -109,8 +118,10 @@ class Schema:
             raise BadInput(f"The schema of '{self.name}' lists a class twice.")
         self._check_form()
         self._check_sizes()
-        if self.adjacency != ADD_REMOVE or self.unit != UNIT_RECORD:
-            raise BadInput(f"Only adjacency '{ADD_REMOVE}' with unit '{UNIT_RECORD}' is supported so far.")
+        if self.adjacency != ADD_REMOVE:
+            raise BadInput(f"Only adjacency '{ADD_REMOVE}' is supported so far, got {shown(self.adjacency)}.")
+        names = [column.name for column in self.columns]
+        require_unit(self.unit, self.units, self.unit_records, self.records, names, self.label)
 
     def _check_form(self) -> None:
         sides = self.shape if isinstance(self.shape, tuple) else ()
@@ -153,6 +164,29 @@ class Schema:
         """How many numbers one encoded record has."""
         return math.prod(self.shape)
 
+    @property
+    def by_person(self) -> bool:
+        """Whether the unit of privacy is a person with all of their records."""
+        return self.unit != UNIT_RECORD
+
+    @property
+    def privacy_units(self) -> int:
+        """The N of the limit on delta: how many records there are, or how many persons where the unit is a person."""
+        return self.units if self.by_person and self.units is not None else self.records
+
+    @property
+    def reach(self) -> float:
+        """How much longer than the clip of one record the clip of a unit is.
+
+        A person's records that have nothing in common add up like steps in different directions, as the root of their number.
+        So with a declared `unit_records` it is the root of that, and else a person has the clip of a single record.
+        """
+        return math.sqrt(self.unit_records) if self.unit_records is not None else 1.0
+
+    @property
+    def unit_words(self) -> str:
+        return unit_words(self.unit)
+
     def require_confirmed(self) -> None:
         """Refuse to plan while an entry that was read off the private records is not declared public (rule 6)."""
         if self.unconfirmed:
@@ -162,8 +196,14 @@ class Schema:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; the certificate lists them as public assumptions."""
-        return dataclasses.asdict(self)
+        """Plain values for JSON; the certificate lists them as public assumptions.
+
+        What came after the first certificates is written only where it says something (article 2 of their constitution).
+        """
+        values = dataclasses.asdict(self)
+        return {
+            key: value for key, value in values.items() if value is not None or key not in ("units", "unit_records")
+        }
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Schema:
@@ -171,9 +211,8 @@ class Schema:
         columns = values.get("columns", ())
         listed = isinstance(columns, (list, tuple)) and all(isinstance(column, dict) for column in columns)
         require("columns", columns, listed, "a list of tables")
-        tidy = {
-            key: _whole(value) if key in ("records", "shape", "class_sizes") else value for key, value in values.items()
-        }
+        whole = ("records", "shape", "class_sizes", "units", "unit_records")
+        tidy = {key: _whole(value) if key in whole else value for key, value in values.items()}
         return _made(Schema, {**tidy, "columns": tuple(_made(Column, column, "column ") for column in columns)})
 
     @staticmethod

@@ -29,7 +29,7 @@ from limbeck.errors import BadInput, NotAuthentic
 from limbeck.privacy.accounting import Price, price
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import Query, query_from_dict
+from limbeck.privacy.queries import Query, query_from_dict, sampler_delta_of
 from limbeck.privacy.schema import Schema
 from limbeck.release.signature import Signature
 from limbeck.vault.noise import Randomness
@@ -40,7 +40,7 @@ NAME = "certificate.json"
 FIELDS = {
     "format", "dataset", "method", "settings", "private", "releasable", "epsilon", "delta", "adjacency", "unit", "queries",
     "drawn", "accounting", "generator", "public_assumptions", "versions", "created", "records", "files", "signature",
-    "content",
+    "content", "sampler_delta",
 }  # fmt: skip
 # What is released. A certificate without the entry is one of a synthetic set, as all were before models were released.
 SET, MODEL = "set", "model"
@@ -65,6 +65,8 @@ class Certificate:
     versions, created            of the packages that made it; when, in UTC
     records, content             records of a set, 0 of a model; SET or MODEL
     files                        SHA-256 of every file of the release, by its path in it
+    sampler_delta                what the noise's sampler adds to delta, at most (limbeck.privacy.grid). 0, which the file leaves
+                                 out: noise and sums were doubles, as before 0.4.0, and their rounding is in no number here
     signature                    None as long as it is not signed
 
     >>> import limbeck
@@ -94,6 +96,7 @@ class Certificate:
     records: int
     files: Mapping[str, str]
     content: str = SET
+    sampler_delta: float = 0.0
     signature: Signature | None = None
 
     @property
@@ -132,6 +135,7 @@ class Certificate:
             "records": self.records,
             "files": dict(self.files),
             **({} if self.content == SET else {"content": self.content}),
+            **({"sampler_delta": self.sampler_delta} if self.sampler_delta else {}),
             **({} if self.signature is None else {"signature": self.signature.to_dict()}),
         }
 
@@ -168,6 +172,7 @@ class Certificate:
                 records=_whole(values, "records"),
                 files=_mapping(values, "files", _text),
                 content=content,
+                sampler_delta=_number(values, "sampler_delta") if "sampler_delta" in values else 0.0,
                 signature=Signature.from_dict(values["signature"]) if "signature" in values else None,
             )
 
@@ -207,6 +212,7 @@ def certify(
         records=records,
         files=files,
         content=content,
+        sampler_delta=sampler_delta_of(plan.queries),
     )
 
 

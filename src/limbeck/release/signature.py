@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -44,10 +44,32 @@ class Signature:
         return Signature(**values)
 
 
+class Signer(Protocol):
+    """Whoever holds the owner's key."""
+
+    def sign(self, stated: Mapping[str, Any]) -> Signature:
+        """The signature of a certificate as it will be written, or a refusal."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """The key in a file of this user, who is the owner: it signs what it is given."""
+
+    path: Path
+
+    @staticmethod
+    def beside(ledger: Path) -> KeyFile:
+        return KeyFile(ledger.with_name("signing-key"))
+
+    def sign(self, stated: Mapping[str, Any]) -> Signature:
+        return sign(stated, signing_key(self.path))
+
+
 def sign(stated: Mapping[str, Any], key: Ed25519PrivateKey) -> Signature:
     """The signature of a JSON object; one that the object has already does not count."""
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return Signature(algorithm=ALGORITHM, public_key=public.hex(), value=key.sign(_canonical(stated)).hex())
+    return Signature(algorithm=ALGORITHM, public_key=public.hex(), value=key.sign(canonical(stated)).hex())
 
 
 def check_signature(stated: Mapping[str, Any], expected_key: str | None = None) -> None:
@@ -57,7 +79,7 @@ def check_signature(stated: Mapping[str, Any], expected_key: str | None = None) 
         raise NotAuthentic(f"The certificate was signed by {signature.public_key}, not by {expected_key}.")
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
-        key.verify(bytes.fromhex(signature.value), _canonical(stated))
+        key.verify(bytes.fromhex(signature.value), canonical(stated))
     except (InvalidSignature, ValueError):
         raise NotAuthentic("The certificate was changed after it was signed: its signature does not fit.") from None
 
@@ -78,6 +100,7 @@ def _new_key() -> bytes:
     return Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
 
 
-def _canonical(stated: Mapping[str, Any]) -> bytes:
+def canonical(stated: Mapping[str, Any]) -> bytes:
+    """The bytes that are signed."""
     body = {key: value for key, value in stated.items() if key != ENTRY}
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

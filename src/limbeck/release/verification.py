@@ -14,6 +14,7 @@ from pathlib import Path
 from limbeck.errors import NotAuthentic, NotReleasable
 from limbeck.privacy.accounting import price, require_delta
 from limbeck.privacy.numbers import apart
+from limbeck.privacy.queries import sampler_delta_of
 from limbeck.release.certificate import CORE_FILES, GENERATOR_FILES, NAME, SET, Certificate, well_formed
 from limbeck.release.editions import is_owner_copy, require_no_owner_copy
 from limbeck.release.statement import Statement
@@ -44,11 +45,16 @@ def check_statement(statement: Statement, expected_key: str | None = None) -> Ce
     """All of a certificate that can be checked without its files."""
     statement.require_signed(expected_key)
     certificate = statement.certificate()
-    with well_formed(statement.release):
+    check_unsigned(certificate, statement.release)
+    return certificate
+
+
+def check_unsigned(certificate: Certificate, release: Path | None = None) -> None:
+    """What a certificate states, beside its files and its signature: does it agree with itself?"""
+    with well_formed(release):
         _check_words(certificate)
         _check_content(certificate)
         _check_epsilon(certificate)
-    return certificate
 
 
 def require_releasable(certificate: Certificate) -> None:
@@ -64,7 +70,12 @@ def require_releasable(certificate: Certificate) -> None:
 def _check_words(certificate: Certificate) -> None:
     """Whatever is stated twice must agree (rule 11)."""
     accounting, schema = certificate.accounting, certificate.public_assumptions
-    require_delta(certificate.delta, schema.records)
+    if certificate.sampler_delta != sampler_delta_of(certificate.queries):
+        raise NotAuthentic(
+            f"The certificate states sampler_delta={certificate.sampler_delta}, its queries make "
+            f"{sampler_delta_of(certificate.queries)}."
+        )
+    require_delta(certificate.delta + certificate.sampler_delta, schema.privacy_units, schema.by_person)
     if any(getattr(accounting, name) != getattr(certificate, name) for name in ("epsilon", "delta", "adjacency")):
         raise NotAuthentic("The certificate's accounting does not fit its epsilon, delta and adjacency.")
     if (certificate.adjacency, certificate.unit) != (schema.adjacency, schema.unit):

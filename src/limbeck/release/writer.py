@@ -16,12 +16,12 @@ from limbeck.files import as_json, write_atomic
 from limbeck.methods import Result, SyntheticSet, TrainedModel
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
-from limbeck.release import signature as signatures
 from limbeck.release.certificate import MODEL, NAME, SET, Certificate, certify
 from limbeck.release.editions import require_no_owner_copy
 from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES, write_npz, write_parquet, write_snapshots
 from limbeck.release.generator import write_generator
 from limbeck.release.model import write_model
+from limbeck.release.signature import Signer
 from limbeck.release.verification import file_hash
 from limbeck.vault.noise import Randomness
 
@@ -36,7 +36,7 @@ class ReleaseWriter:
     plan: Plan
     schema: Schema
     randomness: Randomness
-    key: Path
+    signer: Signer
     drawn: Callable[[], Mapping[str, int]]  # answers given, as the ledger counted them
     pages: Pages
 
@@ -55,7 +55,7 @@ class ReleaseWriter:
         require_no_owner_copy(files)
         hashes = {path.relative_to(folder).as_posix(): file_hash(path) for path in files}
         stated = self._certificate(result, hashes)
-        signature = signatures.sign(stated.to_dict(), signatures.signing_key(self.key))
+        signature = self.signer.sign(stated.to_dict())
         write_atomic(folder / NAME, as_json(replace(stated, signature=signature).to_dict()))
 
     def _write_set(self, folder: Path, result: SyntheticSet) -> None:

@@ -26,7 +26,7 @@ class HistoryRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetView:
-    """`bar` is None where a budget has no end, so that no part of it can be drawn."""
+    """`bar` is None where a budget has no end, so that no part of it can be drawn. `note` says how it was composed."""
 
     dataset: str
     budget: str
@@ -37,32 +37,51 @@ class BudgetView:
     bar: Markup | None
     rows: tuple[HistoryRow, ...]
     has_own: bool
+    note: str = ""
 
 
 def budget_view(account: Account, own_grant: str | None = None) -> BudgetView:
     """`own_grant`: the booking of the release that the page is about; it stands out."""
-    left = math.inf if math.isinf(account.epsilon) else account.remaining_epsilon
     return BudgetView(
         dataset=account.dataset,
         budget=_epsilon(account.epsilon),
         spent=_epsilon(account.spent_epsilon),
-        left=_epsilon(left),
+        left=_epsilon(account.remaining_epsilon),
         budget_delta=exact(account.delta),
         spent_delta=exact(account.spent_delta),
         bar=_bar(account, own_grant),
         rows=tuple(_row(booking, own_grant) for booking in account.bookings),
         has_own=any(booking.grant == own_grant for booking in account.bookings),
+        note=_note(account),
     )
+
+
+def _note(account: Account) -> str:
+    notes = []
+    if account.rule == "renyi":
+        notes.append(
+            f"Composed by a Renyi filter of order {account.order}; the plain sum is epsilon {exact(account.spent_epsilon_sum)}."
+        )
+    if account.parent is not None:
+        notes.append(f"A part of {account.parent}, and limited by its budget as well.")
+    for split in account.splits:
+        notes.append(f"Parts by split {split.name} cost epsilon {_epsilon(split.spent_epsilon)} of it.")
+    return " ".join(notes)
 
 
 def _bar(account: Account, own_grant: str | None) -> Markup | None:
     if math.isinf(account.epsilon):
         return None
+    counted = [booking for booking in account.bookings if booking.counted]
+    # Bookings that are composed by a filter, or that share the bar with parts, are shown in proportion.
+    booked = sum(booking.epsilon for booking in counted)
+    scale = min(1.0, account.spent_epsilon / booked) if booked else 1.0
     segments = [
-        Segment(kind=OWN if booking.grant == own_grant else OTHER, share=booking.epsilon / account.epsilon)
-        for booking in account.bookings
-        if booking.state != "void"
+        Segment(kind=OWN if booking.grant == own_grant else OTHER, share=scale * booking.epsilon / account.epsilon)
+        for booking in counted
     ]
+    if account.spent_epsilon > (rest := scale * booked) and account.splits:
+        segments.append(Segment(kind=OTHER, share=min((account.spent_epsilon - rest) / account.epsilon, 1.0)))
     return bar(segments, f"Epsilon {exact(account.spent_epsilon)} of {exact(account.epsilon)} is spent.")
 
 

@@ -121,7 +121,7 @@ def _introduction(certificate: Certificate, schema: Schema, counts: Sequence[int
 
 
 def promise(certificate: Certificate, schema: Schema) -> str:
-    parts = ["## What is promised", *wording.promise(certificate)]
+    parts = ["## What is promised", *map(markdown_text, wording.promise(certificate))]
     limits = wording.not_promised(certificate, schema)
     if limits:
         parts += ["## What is not promised", "\n".join(f"- {markdown_text(limit)}" for limit in limits)]

@@ -16,6 +16,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.report import loading, wording
 from limbeck.report.charts import Segment, bar, score_bar
+from limbeck.report.protected import adjacency_words, protected, query_note
 from limbeck.report.scores import ScoreRow, ScoreTable
 from limbeck.report.strips import Strip
 
@@ -57,6 +58,7 @@ class Making:
     asked: list[tuple[str, str]]
     accountants: list[tuple[str, str, bool]]  # the third: whether it is the one that counts
     queries: list[wording.QueryRow]
+    query_note: str
     settings: list[tuple[str, str]]
     versions: list[tuple[str, str]]
 
@@ -129,6 +131,7 @@ def making(certificate: Certificate, schema: Schema) -> Making:
         asked=_asked(certificate, schema),
         accountants=_accountants(certificate),
         queries=wording.query_rows(certificate),
+        query_note=query_note(certificate),
         settings=wording.setting_rows(certificate),
         versions=list(certificate.versions.items()),
     )
@@ -159,14 +162,14 @@ def _subtitle(certificate: Certificate, schema: Schema) -> str:
 def _tiles(certificate: Certificate) -> list[tuple[str, str, str]]:
     epsilon = wording.exact(wording.epsilon_of(certificate)) if wording.is_private(certificate) else "∞"
     return [
-        (epsilon, "epsilon", "how much one record can matter; smaller is more private"),
+        (epsilon, "epsilon", f"how much one {protected(certificate).noun} can matter; smaller is more private"),
         (wording.exact(certificate.delta), "delta", "the remainder that epsilon does not cover"),
-        (f"one {certificate.unit}", "unit", f"neighbours differ by {wording.adjacency_words(certificate)}"),
+        (f"one {protected(certificate).noun}", "unit", f"neighbours differ by {adjacency_words(certificate)}"),
     ]
 
 
 def _meter(certificate: Certificate) -> Markup:
-    """From a coin toss to certainty: how sure anybody can get about one record, at most."""
+    """From a coin toss to certainty: how sure anybody can get about one unit, at most."""
     share = wording.guess_share(certificate)
     kind = "alarm" if share >= 1.0 else "own"
     words = f"At most {wording.percent_up(share)}, on a scale from 50 % (a coin toss) to 100 % (certain)."
@@ -176,13 +179,15 @@ def _meter(certificate: Certificate) -> Markup:
 def _asked(certificate: Certificate, schema: Schema) -> list[tuple[str, str]]:
     title, paper = wording.method_words(certificate)
     shape = " × ".join(str(side) for side in schema.shape)
+    persons = f" of about {schema.units} persons ({schema.unit})" if schema.by_person else ""
     rows = [
         ("Data set", schema.name),
-        ("Private records", f"about {schema.records}, each of {shape} numbers"),
+        ("Private records", f"about {schema.records}{persons}, each of {shape} numbers"),
         ("Method", title),
         ("Paper", paper),
         ("Synthetic records", "" if certificate.is_model else wording.number(certificate.records)),
         ("Random generator", certificate.randomness),
+        ("Noise", wording.noise_form(certificate)),
     ]
     return [(key, value) for key, value in rows if value]
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.queries import ClippedSum
-from limbeck.privacy.schema import ADD_REMOVE, Schema
+from limbeck.privacy.schema import Schema
+from limbeck.privacy.unit import unit_words
 from limbeck.release.certificate import Certificate
+from limbeck.report.protected import adjacency_words, protected, public_persons, several_limit
 
 NOT_PRIVATE = "NOT PRIVATE"
 NOT_RELEASABLE = "NOT RELEASABLE"
@@ -88,12 +90,8 @@ def _tidy(text: str) -> str:
     return f"{mantissa}e{int(exponent)}" if e else mantissa
 
 
-def adjacency_words(certificate: Certificate) -> str:
-    return {ADD_REMOVE: "adding or removing one record"}.get(certificate.adjacency, certificate.adjacency)
-
-
 def guess_share(certificate: Certificate) -> float:
-    """How often somebody who knows all other records guesses right whether one was used, at most; 1 without a promise."""
+    """How often somebody who knows all the others guesses right whether one was used, at most; 1 without a promise."""
     if not is_private(certificate) or not has_secret_noise(certificate):
         return 1.0
     return _guess_bound(epsilon_of(certificate), certificate.delta)
@@ -106,16 +104,15 @@ def _guess_bound(epsilon: float, delta: float) -> float:
 
 def in_one_sentence(certificate: Certificate) -> tuple[str, str, str]:
     """The promise for somebody who reads nothing else: what stands before the one figure, the figure, what follows."""
-    unit, what = certificate.unit, noun(certificate)
+    unit, what = protected(certificate), noun(certificate)
     if guess_share(certificate) >= 1.0:
         return (
             "",
             "Nothing is promised:",
-            f" whoever has this {what} may find out whether a given {unit} was used for it.",
+            f" whoever has this {what} may find out whether a given {unit.given} used for it.",
         )
     return (
-        f"Somebody who knows every {unit} but one, has this {what}, and guesses whether that one was used as well, is "
-        "right ",
+        f"Somebody who knows {unit.others}, has this {what}, and guesses whether {unit.that_one} used as well, is right ",
         f"at most {percent_up(guess_share(certificate))}",
         " of the time. A coin toss is right half of the time.",
     )
@@ -125,17 +122,17 @@ def promise(certificate: Certificate) -> list[str]:
     """The guarantee as paragraphs; for a release without one, the one sentence that says so."""
     if not is_private(certificate):
         return [f"None. This {noun(certificate)} carries no privacy promise of any kind."]
-    epsilon, delta, unit = epsilon_of(certificate), certificate.delta, certificate.unit
+    epsilon, delta, unit = epsilon_of(certificate), certificate.delta, protected(certificate)
     first = (
         f"The way this {noun(certificate)} was made is differentially private with epsilon = {exact(epsilon)} and "
         f"delta = {exact(delta)}, where two data sets count as neighbours if they differ by "
-        f"{adjacency_words(certificate)}. The protected unit is one {unit}."
+        f"{adjacency_words(certificate)}. The protected unit is {unit_words(certificate.unit)}."
     )
     share = _guess_bound(epsilon, delta)
     second = (
-        f"In plain words: adding or leaving out any one {unit} changes the chances of what comes out only so far. "
-        f"{_factor_sentence(epsilon, delta)}Somebody who knows everything else and guesses whether one given {unit} "
-        f"was used, where a coin toss is right half of the time, is right at most {percent_up(share)} of the time."
+        f"In plain words: adding or leaving out any one {unit.whole} changes the chances of what comes out only so far. "
+        f"{_factor_sentence(epsilon, delta)}Somebody who knows everything else and guesses whether one given {unit.given} "
+        f"used, where a coin toss is right half of the time, is right at most {percent_up(share)} of the time."
     )
     third = (
         "The promise holds whatever else an attacker knows, now and later. No amount of computing undoes the noise, short of "
@@ -172,12 +169,11 @@ def not_promised(certificate: Certificate, schema: Schema) -> list[str]:
     sizes = ", the class sizes" if schema.class_sizes is not None else ""
     content = "column names, value ranges and categories" if schema.columns else "record shape and value range"
     return [
-        "The same for a person with several records. The unit is one record: for k records epsilon counts k times, and "
-        "delta grows faster still.",
+        several_limit(certificate),
         "Secrecy of facts about the whole group. What is true of the population can be learned from this "
-        f"{noun(certificate)}, as it could be without any one record.",
+        f"{noun(certificate)}, as it could be without any one {protected(certificate).noun}.",
         f"Secrecy of what was declared public. That is the name of the data set, {content}, the class names, the "
-        f"approximate number of records ({schema.records}){sizes}.",
+        f"approximate number of records ({schema.records}){public_persons(schema)}{sizes}.",
         "The same for several releases. Each further release from the same records adds to what is spent; the owner's "
         "ledger keeps count.",
         _quality_limit(certificate),
@@ -188,12 +184,12 @@ def questions(certificate: Certificate) -> list[tuple[str, str]]:
     """(question, answer) of what people ask before they share or use a release."""
     if not is_private(certificate) or not has_secret_noise(certificate):
         return []
-    what, unit = noun(certificate), certificate.unit
+    what, unit = noun(certificate), protected(certificate)
     made = "trained on it" if what == "set" else "computed with it"
     return [
         (
             f"Is epsilon = {exact(epsilon_of(certificate))} much or little?",
-            "At 0 nothing at all could be learnt about a single record. Up to about 1 is commonly called strong and above "
+            f"At 0 nothing at all could be learnt about a single {unit.noun}. Up to about 1 is commonly called strong and above "
             f"{WEAK_EPSILON} weak. No number is right for all data: who decides should weigh what harm a right guess does.",
         ),
         (
@@ -204,13 +200,13 @@ def questions(certificate: Certificate) -> list[tuple[str, str]]:
         ),
         (
             "Does the promise wear off?",
-            "No. It assumes nothing about what an attacker knows or will know, and it holds even if every other record "
-            "becomes public later.",
+            f"No. It assumes nothing about what an attacker knows or will know, and it holds even if {unit.rest} "
+            "public later.",
         ),
         (
-            f"Is a {unit} of mine in it?",
-            f"No {unit} is copied. The {what} was computed from sums over many records, each limited in how far one "
-            f"{unit} can move it and then covered with noise. Nothing else left the private data.",
+            "Is a record of mine in it?",
+            f"No record is copied. The {what} was computed from sums over many records, each limited in how far {unit.moved} "
+            f"can move it and then covered with noise. Nothing else left the private data.",
         ),
         (
             "Whose word is this?",
@@ -258,6 +254,15 @@ class QueryRow:
     rate: str
     count: str
     drawn: str
+
+
+def noise_form(certificate: Certificate) -> str:
+    """What the noise is made of, and what that adds to delta."""
+    if not is_private(certificate):
+        return ""
+    if not certificate.sampler_delta:
+        return "Gaussian, in double precision"
+    return f"Gaussian, in whole steps, sampled exactly: adds less than {certificate.sampler_delta * 1.1:.0e} to delta"
 
 
 def query_rows(certificate: Certificate) -> list[QueryRow]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limbeck.data.records import Records, as_records
+from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, RunConflict
 from limbeck.methods import METHODS, method_named
 from limbeck.nets import Network
@@ -37,9 +38,16 @@ class ArraySource:
     schema: Schema
     x: Any
     y: Any
+    units: Any = None
 
     def load(self) -> Records:
-        return as_records(np.asarray(self.x), np.asarray(self.y), self.schema, "X")
+        units = None if self.units is None else unit_codes(_ids(self.units), "units")
+        return as_records(np.asarray(self.x), np.asarray(self.y), self.schema, "X", units)
+
+
+def _ids(units: Any) -> Any:
+    """A list stays one: as an array all of its ids would become what the widest of them is."""
+    return units if isinstance(units, list | tuple) else np.asarray(units)
 
 
 class Condenser:
@@ -91,22 +99,31 @@ class Condenser:
         method = method_named(self.method, {**size, **(self.settings or {})})
         return make_plan(schema, method, self.epsilon, self.delta)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, schema: Schema | None = None, out: str | Path | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        schema: Schema | None = None,
+        out: str | Path | None = None,
+        units: ArrayLike | None = None,
+    ) -> Self:
         """Book the plan, ask the vault and make the set (`X_`, `y_`), or the model of a method that trains one (`model_`).
 
-        `out` keeps the release folder, otherwise it is not kept; an unfinished run in it is taken up again.
+        `out` keeps the release folder, otherwise it is not kept; an unfinished run in it is taken up again. `units` says who each
+        record is about, one id per record, exactly where the schema's unit is a person; equal ids are one person.
         """
         if schema is None:
             raise BadInput(
                 "fit needs schema=Schema(...): shape, classes and value range must be public, not read off X."
             )
+        _require_units(schema, units)
         plan = self.plan(schema)
         ledger = None if self.ledger is None else str(self.ledger)
         options = RunOptions(ledger=ledger, device=self.device, insecure_seed=self.insecure_seed)
         request = Request(data=DataReference(data=None), options=options)
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "release" if out is None else Path(out)
-            source = ArraySource(schema, X, y)
+            source = ArraySource(schema, X, y, units)
             if is_unfinished(folder):
                 _require_same_plan(folder, plan)
                 resume(folder, Silent(), source=source)
@@ -129,6 +146,19 @@ class Condenser:
         self.certificate_ = release.certificate
         if release.certificate.has_generator:
             self.generator_: Generator = load_generator(folder)
+
+
+def _require_units(schema: Schema, units: Any) -> None:
+    if schema.by_person and units is None:
+        raise BadInput(
+            f"The unit of '{schema.name}' is {schema.unit_words}, so fit needs units=ids: one id per record, equal for records "
+            "of one person."
+        )
+    if not schema.by_person and units is not None:
+        raise BadInput(
+            f"fit was given units, but the unit of '{schema.name}' is one record. Name the persons in the schema, as in "
+            "Schema(..., unit='patient', units=700), or leave units out."
+        )
 
 
 def _require_same_plan(folder: Path, plan: Plan) -> None:

@@ -13,14 +13,17 @@ from limbeck.methods import Method, method_named, settings_of
 from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.plan import Plan, draw_up
 from limbeck.privacy.schema import Schema
+from limbeck.privacy.unit import UNIT_RECORD
+from limbeck.runs.premises import Elsewhere
 from limbeck.runs.request import DataReference
+from limbeck.vault.process.client import ProcessVault
 
 
 def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: float) -> Plan:
     """Price a method for a data set. Reads no record.
 
     schema: what is public about the data. method: with its settings. epsilon: what the plan may cost, None where a setting fixes
-    the noise. delta: below 1 / number of records.
+    the noise. delta: below 1 / number of records, or of persons where the schema's unit is a person.
 
     >>> from limbeck import open_source
     >>> plan = make_plan(open_source("digits").schema, method_named("ldpdc", {"per_class": 5}), 1.0, 1e-5)
@@ -47,9 +50,9 @@ def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: floa
 
 def plan_for(
     data: DataReference, method: str, settings: Mapping[str, Any], epsilon: float | None, delta: float
-) -> tuple[Plan, DataSource]:
+) -> tuple[Plan, DataSource | Elsewhere]:
     """The plan of a method by name, and the source that it is for."""
-    source = data.source()
+    source = data.source() if data.vault is None else Elsewhere(ProcessVault(data.vault).describe())
     return make_plan(source.schema, method_named(method, settings), epsilon, delta), source
 
 
@@ -58,10 +61,12 @@ class Quote:
     """A plan as its owner sees it before paying.
 
     noise_multiplier_rdp: of the first query, if RDP alone decided, as in the papers; None where the noise was fixed.
+    unit: what neighbours differ by, as the schema says.
     """
 
     plan: Plan
     noise_multiplier_rdp: float | None = None
+    unit: str = UNIT_RECORD
 
     @property
     def noise_multiplier(self) -> float:
@@ -72,6 +77,7 @@ class Quote:
         shares = zip(plan.queries, plan.shares, strict=True)
         values = {
             **plan.price.to_dict(),
+            "unit": self.unit,
             "dataset": plan.dataset,
             "method": plan.method,
             "settings": plan.settings,
@@ -88,6 +94,7 @@ def quote(data: DataReference, method: str, settings: Mapping[str, Any], epsilon
     plan, source = plan_for(data, method, settings, epsilon, delta)
     made = method_named(method, settings).resolved(source.schema, epsilon)
     if epsilon is None or made.fixed_noise is not None:
-        return Quote(plan=plan)
+        return Quote(plan=plan, unit=source.schema.unit)
     base = calibrate(lambda noise: made.queries(source.schema, noise), epsilon, delta, "rdp")
-    return Quote(plan=plan, noise_multiplier_rdp=made.queries(source.schema, base)[0].noise_multiplier)
+    by_rdp = made.queries(source.schema, base)[0].noise_multiplier
+    return Quote(plan=plan, noise_multiplier_rdp=by_rdp, unit=source.schema.unit)

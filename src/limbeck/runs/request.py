@@ -11,7 +11,7 @@ from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
 from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
-from limbeck.errors import RunConflict
+from limbeck.errors import BadInput, RunConflict
 from limbeck.methods import TrainedModel
 from limbeck.release.model import read_model
 from limbeck.vault.ledger import default_path
@@ -25,8 +25,9 @@ class DataReference:
     schema  the file that says what is public; None looks for it beside the data
     label   the label column of a CSV file
     root    a folder that holds the named sets
-    part    some of the classes only, written like "stage-1:0,1" (a name and indices of classes); "stage-1:0,1 of all" keeps
-            the other classes as classes without records
+    part    one part of a split that the ledger knows: "stages-5/1:0,1" (its number and the indices of its classes), with
+            " of all" if it keeps the other classes without records, or "thirds/2:hash 3". `runs.parts` writes it
+    vault   the socket of a vault in another process that holds the records; all else is then none
 
     >>> DataReference(data="digits").source("test").schema.classes
     ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')
@@ -37,21 +38,35 @@ class DataReference:
     label: str | None = None
     root: str | None = None
     part: str | None = None
+    vault: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.vault is not None and (self.data, self.schema, self.label, self.root, self.part) != (None,) * 5:
+            raise BadInput(
+                "With a vault's socket leave the data, --schema, --label and --root out: the vault holds the records, and "
+                "says itself what is public about them."
+            )
 
     def source(self, split: str = "train") -> DataSource:
         """The source of these records. Guarantee: reads no record."""
+        whole = self.whole(split)
+        return whole if self.part is None else part_of(whole, self.part)
+
+    def whole(self, split: str = "train") -> DataSource:
+        """The source of the data set that these records are a part of."""
+        if self.vault is not None:
+            raise RunConflict(f"The records are in the vault at {self.vault}, which gives answers and no records.")
         if self.data is None:
             raise RunConflict(
                 "This run was started in Python with records in memory; call Condenser.fit again with the same out."
             )
-        whole = open_source(
+        return open_source(
             self.data,
             split=split,
             schema_path=Path(self.schema) if self.schema else None,
             label=self.label,
             root=Path(self.root) if self.root else None,
         )
-        return whole if self.part is None else part_of(whole, self.part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +99,12 @@ class Request:
     data: DataReference
     options: RunOptions = field(default_factory=RunOptions)
 
+    def __post_init__(self) -> None:
+        if self.data.vault is not None and (self.options.ledger, self.options.insecure_seed) != (None, None):
+            raise BadInput(
+                "With a vault's socket leave --ledger and --insecure-seed out: budgets and noise are on the vault's side."
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """One flat table with full paths."""
         values = asdict(self.data) | asdict(self.options)
@@ -91,6 +112,10 @@ class Request:
             if values[name]:
                 values[name] = str(Path(values[name]).absolute())
         values["ledger"] = str(self.options.ledger_path.absolute())
+        if self.data.vault is None:
+            del values["vault"]  # a run of this process is written as it always was
+        else:
+            values |= {"vault": str(Path(self.data.vault).absolute()), "ledger": None}
         if self.data.data is not None and split_suffix(self.data.data)[0] not in NAMED:
             values["data"] = str(Path(self.data.data).expanduser().absolute())
         return values

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from limbeck.data import Records
-from limbeck.errors import LedgerFault, RunConflict, WallBreach
-from limbeck.privacy.schema import Schema
+from limbeck.errors import RunConflict
 from limbeck.progress import Reporter
-from limbeck.release.destination import RUN_STATE, resume_command
+from limbeck.release.destination import RUN_STATE
 from limbeck.release.staged import fault_of
-from limbeck.runs.condense import Outcome, finish, outcome_of, require_set_budget
+from limbeck.runs.condense import Outcome, finish, outcome_of
 from limbeck.runs.execution import checked_device, computing_with
 from limbeck.runs.folder import held, is_staged, put_in_place, staging
+from limbeck.runs.premises import reopened
 from limbeck.runs.record import RunRecord, new_grant_id
-from limbeck.vault.api import Grant, Randomness, Vault
-from limbeck.vault.ledger import Ledger
-from limbeck.vault.local import LocalVault
+from limbeck.vault.api import Grant, Vault
 from limbeck.vault.source import PrivateSource
 
 
 def resume(
-    out: Path, reporter: Reporter, ledger_path: Path | None = None, source: PrivateSource | None = None
+    out: Path,
+    reporter: Reporter,
+    ledger_path: Path | None = None,
+    source: PrivateSource | None = None,
+    vault_path: Path | None = None,
 ) -> Outcome:
-    """Go on with the run in `out`. `ledger_path`: if the ledger was moved. `source`: records in memory, given again.
+    """Go on with the run in `out`.
+
+    `ledger_path`, `vault_path`: if the ledger, or the socket of its vault, was moved. `source`: records in memory, given again.
 
     Guarantee: the same plan is paid once, whenever the run was stopped; a release that is complete needs no record.
     """
@@ -34,46 +37,22 @@ def resume(
     with held(out):
         record = RunRecord.read(out)
         record.require_runnable(out)
-        options = record.request.options
-        randomness = Randomness(options.insecure_seed)
-        with _reopened(out, ledger_path or options.ledger_path) as ledger:
-            closing = LocalVault(_Unread(record.schema), ledger, randomness)
-            if is_staged(out) and _is_whole(out, record, closing, reporter):
-                closing.close(Grant(record.grant, record.plan))
+        with reopened(out, record, ledger_path, vault_path) as premises:
+            if is_staged(out) and _is_whole(out, record, premises.vault, reporter):
+                premises.vault.close(Grant(record.grant, record.plan))
                 put_in_place(out)
-                return outcome_of(out, record.plan, randomness, began)
+                return outcome_of(out, record.plan, record.schema.unit, premises.vault.randomness, began)
+            options = record.request.options
             device, start = checked_device(options.device), options.start_model()
-            source = source or record.request.data.source()
-            if source.schema != record.schema:
+            vault = premises.with_records(record, source, device)
+            if vault.describe() != record.schema:
                 raise RunConflict(
                     f"The schema of '{record.plan.dataset}' is not the one that the run in {out} was started with; "
                     "put the first one back to resume it, or start a new run in another folder."
                 )
-            vault = LocalVault(source, ledger, randomness, device)
-            require_set_budget(ledger, record.request, record.plan)
             grant = _take_up(out, vault, record)
             with computing_with(record.threads):
-                return finish(out, vault, grant, ledger.path, reporter, device, start=start)
-
-
-@dataclass(frozen=True)
-class _Unread:
-    """Records that nobody needs any more, because the release is complete: they may be gone."""
-
-    schema: Schema
-
-    def load(self) -> Records:
-        raise WallBreach("The records of a complete release are not read again.")
-
-
-def _reopened(out: Path, path: Path) -> Ledger:
-    """A run that is resumed has its ledger; a new one would know nothing of what is spent."""
-    try:
-        return Ledger.open(path, create=False)
-    except LedgerFault as error:
-        if not path.exists():
-            error.next_command = f"{resume_command(out)} --ledger FILE"
-        raise
+                return finish(out, vault, grant, premises.signer(grant), reporter, device, start=start)
 
 
 def _is_whole(out: Path, record: RunRecord, vault: Vault, reporter: Reporter) -> bool:

@@ -13,6 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.report import views, wording
 from limbeck.report.page import Report, page_style
+from limbeck.report.protected import protected
 from limbeck.report.scores import ScoreTable
 from limbeck.report.strips import Strip
 from limbeck.serve.budgets import Found
@@ -133,7 +134,7 @@ def _facts(side: Side) -> dict[str, str]:
         "Method": certificate.method,
         "Epsilon": wording.exact(finite_or_word(certificate.epsilon)),
         "Delta": wording.exact(certificate.delta),
-        "Right guesses about a record": f"at most {wording.percent_up(wording.guess_share(certificate))}",
+        f"Right guesses about a {protected(certificate).noun}": f"at most {wording.percent_up(wording.guess_share(certificate))}",
         "Synthetic records": wording.number(certificate.records),
         "Classes": str(len(schema.classes)),
         "Made": _day(certificate.created),

@@ -1,12 +1,13 @@
 """The vault in this process: private records in memory, answers computed in chunks, every one of them journalled.
 
-The order of `ask` is the whole proof: booked (in `grant`) -> sampled -> mapped, clipped and added up -> noised -> stored ->
-given. Before booking nothing has been read; what has not been stored is given to nobody.
+The order of `ask` is the whole proof: booked (in `grant`) -> noise drawn -> sampled -> mapped, clipped, rounded and added up in
+whole steps -> noised -> stored -> given. Before booking nothing has been read; what has not been stored is given to nobody.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -21,17 +22,15 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Grant, State
-from limbeck.vault.encoding import encode
+from limbeck.vault.clipped_sums import ClippedSums
 from limbeck.vault.ensemble.desk import Desk, check_batch
 from limbeck.vault.ensemble.kinds import QUESTIONS
 from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ensemble.teachers import Question
 from limbeck.vault.ledger import GrantRow, Ledger
 from limbeck.vault.maps import MAPS, Map
-from limbeck.vault.maps.base import form_of, records_mix
-from limbeck.vault.maps.blocks import steady_block
-from limbeck.vault.noise import Randomness
-from limbeck.vault.sampling import poisson_sample
+from limbeck.vault.noise import Randomness, SecretStream
+from limbeck.vault.part_records import load_records, part_of_source
 from limbeck.vault.source import PrivateSource, checked_records
 
 
@@ -71,7 +70,7 @@ class LocalVault:
         self._randomness = randomness or Randomness()
         self._device = torch.device(device)
         self._records: Records | None = None
-        self._blocks: dict[str, int] = {}
+        self._sums = ClippedSums(source.schema, self._device, in_file_order=self._randomness.releasable)
         self._desks: dict[tuple[str, str], Desk] = {}
 
     @property
@@ -88,7 +87,9 @@ class LocalVault:
         the plan states is only compared with it (rule 1).
         """
         self._schema.require_confirmed()
-        require_delta(plan.price.delta, self._schema.records)
+        require_delta(plan.price.delta, self._schema.privacy_units, self._schema.by_person)
+        if self._schema.by_person and not all(query.on_grid or math.isinf(query.clip) for query in plan.queries):
+            raise WallBreach("Sums of doubles are added up record by record; for persons a plan has to be on the grid.")
         if plan.dataset != self._schema.name:
             raise WallBreach(f"The plan is for '{plan.dataset}', the vault holds '{self._schema.name}'.")
         cost = price(plan.queries, plan.price.delta)
@@ -103,6 +104,7 @@ class LocalVault:
             delta=cost.delta,
             counts=plan.counts,
             grant=identity,
+            part=part_of_source(self._source),
         )
         return Grant(id=identity, plan=plan)
 
@@ -122,16 +124,11 @@ class LocalVault:
         Guarantee: nothing is read unless `grant` is booked, with this very plan. If reading fails before the first answer,
         the booking is given back, because nothing was released.
         """
-        booked = self._not_void(grant)
-        # The noise of an answer follows the grant's plan, so it has to be the plan that was paid for (rule 1).
-        if booked.plan != self._booked_text(grant.plan):
-            raise WallBreach(
-                f"Grant {grant.id} was booked with another plan or another generator; nothing is answered for this one."
-            )
+        self._require_booked(grant)
         if self._records is not None:
             return
         try:
-            self._records = checked_records(self._source.load(), self._schema)
+            self._records = checked_records(load_records(self._source, self._ledger), self._schema)
         except Exception:
             self.give_back(grant)
             raise
@@ -142,6 +139,7 @@ class LocalVault:
         Guarantee: at most `count` different answers of a query ever leave the vault; each is noised once and stored before
         it is given; asking again for the same index gives the same answer and costs nothing (rule 4).
         """
+        self._require_booked(grant)  # also for a stored answer: teachers are made for the query that comes with it
         query = self._booked_query(grant, label, index, mapping)
         stored = self._ledger.fetch(grant.id, label, index)
         if stored is not None:
@@ -160,6 +158,13 @@ class LocalVault:
             self._not_void(grant)  # the owner's word meanwhile, and no defect
             raise
         return self._answer(query, payload)
+
+    def _require_booked(self, grant: Grant) -> None:
+        """The noise of an answer follows the grant's plan, so it has to be the plan that was paid for (rule 1)."""
+        if self._not_void(grant).plan != self._booked_text(grant.plan):
+            raise WallBreach(
+                f"Grant {grant.id} was booked with another plan or another generator; nothing is answered for this one."
+            )
 
     def _not_void(self, grant: Grant) -> GrantRow:
         booked = self._ledger.grant(grant.id)
@@ -197,8 +202,11 @@ class LocalVault:
         self._desks.clear()
 
     def _booked_text(self, plan: Plan) -> str:
-        """What the ledger keeps of a plan: also the generator, so that no run starts insecure and ends with a secure stamp."""
-        return json.dumps({"generator": self._randomness.mode, "plan": plan.to_dict()}, sort_keys=True, allow_nan=False)
+        """What the ledger keeps of a plan: also the generator, so that no run starts insecure and ends with a secure stamp; and
+        the unit where it is a person."""
+        unit = {"unit": self._schema.unit} if self._schema.by_person else {}
+        booked = {"generator": self._randomness.mode, "plan": plan.to_dict(), **unit}
+        return json.dumps(booked, sort_keys=True, allow_nan=False)
 
     def _booked_query(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Query:
         query = grant.plan.query(label)
@@ -213,7 +221,7 @@ class LocalVault:
             assert not isinstance(query, ClippedSum)
             check_batch(query, mapping, self._schema)
         else:
-            self._block_for(mapping)
+            self._sums.block_for(mapping)
         return query
 
     def _desk(self, grant: Grant, label: str, question: Question) -> Desk:
@@ -237,50 +245,15 @@ class LocalVault:
             return self._noised_sum(query, index, mapping)
         assert isinstance(mapping, Question) and self._records is not None
         desk = self._desk(grant, query.label, mapping)
-        desk.learn(index, mapping, self._records)
-        return desk.noised(mapping, self._randomness.stream(query.label, index))
+        return desk.noised(index, mapping, self._records, *self._streams(query, index))
 
-    def _block_for(self, mapping: Map) -> int:
-        """How many records pass through this map at a time, tried once for each form of map and number of threads.
-
-        Guarantee: reads public random records only. A map that mixes records has no sensitivity to speak of, and is
-        refused (rule 7); where rounding depends on a record's place, blocks are made smaller until it does not (rule 12).
-        """
-        form = f"{form_of(mapping)} {torch.get_num_threads()}"
-        if form not in self._blocks:
-            shape, classes = self._schema.shape, len(self._schema.classes)
-            if records_mix(mapping, shape, classes, self._device):
-                raise WallBreach(f"The map '{mapping.kind}' lets one record change another record's row (batch norm?).")
-            self._blocks[form] = steady_block(mapping.trial, mapping.block, shape, classes, self._device)
-        return self._blocks[form]
-
-    @torch.no_grad()
     def _noised_sum(self, query: ClippedSum, index: int, mapping: Map) -> NDArray[np.float64]:
-        """Sample, map, clip, add up, noise.
-
-        Guarantee: the Poisson-sampled Gaussian mechanism that `query.event()` states. The noise is added once, to the sum;
-        nothing is divided by the size of the sample (rule 3). Memory does not grow with the sample.
-        """
         assert self._records is not None
-        stream = self._randomness.stream(query.label, index)
-        classes = len(self._schema.classes)
-        sample = poisson_sample(self._records.y, query.rate_of(classes), stream)
-        row_count = classes if query.by_class else 1
-        total: torch.Tensor | None = None
-        block = self._block_for(mapping)
-        # Whole blocks, so that only the last one is filled up.
-        chunk = max(mapping.chunk // block, 1) * block
-        # An empty sample passes through as one empty chunk: its sum is 0 and gets its noise like any other.
-        for start in range(0, max(len(sample), 1), chunk):
-            part = sample[start : start + chunk]
-            y = torch.from_numpy(self._records.y[part]).to(self._device)
-            row = y if query.by_class else torch.zeros_like(y)
-            x = encode(self._records.x[part], self._schema, self._device)
-            added = mapping.clipped_sum(x, row, y, row_count, query.clip, block)
-            total = added if total is None else total + added
-        assert total is not None
-        summed = total.cpu().numpy()
-        return summed + query.noise_std * stream.gaussian(summed.shape) if query.is_private else summed
+        return self._sums.noised(query, mapping, self._records, *self._streams(query, index))
+
+    def _streams(self, query: Query, index: int) -> tuple[SecretStream, SecretStream]:
+        """One for coins and draws, one for the noise: two keys, so that neither tells about the other."""
+        return self._randomness.stream(query.label, index), self._randomness.stream(f"{query.label}: noise", index)
 
     def _answer(self, query: Query, payload: bytes) -> Answer:
         by_class = isinstance(query, ClippedSum) and query.by_class

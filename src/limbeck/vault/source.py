@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from limbeck.data.records import Records
 from limbeck.errors import WallBreach
 from limbeck.privacy.schema import Schema
@@ -19,11 +22,23 @@ class PrivateSource(Protocol):
 
 
 def checked_records(records: Records, schema: Schema) -> Records:
-    """The reader's promise, checked by the vault itself: shapes and labels are what the schema says."""
+    """The reader's promise, checked by the vault itself: shapes, labels and persons are what the schema says.
+
+    Guarantee: where the unit is a person, every record has its person; nothing is answered by record instead.
+    """
     if records.x.shape != (len(records.y), *schema.shape):
         raise WallBreach(
             f"The reader of '{schema.name}' gave records of shape {records.x.shape[1:]}, not {schema.shape}."
         )
     if len(records.y) and not (records.y.min() >= 0 and records.y.max() < len(schema.classes)):
         raise WallBreach(f"The reader of '{schema.name}' gave a label outside of its {len(schema.classes)} classes.")
+    if (records.units is not None) != schema.by_person:
+        gave = "persons" if records.units is not None else "no persons"
+        raise WallBreach(f"The reader of '{schema.name}' gave {gave}, but its unit is {schema.unit_words}.")
+    if records.units is not None and not _is_code_each(records.units, len(records.y)):
+        raise WallBreach(f"The reader of '{schema.name}' did not give one whole number per record for its persons.")
     return records
+
+
+def _is_code_each(units: NDArray[np.int64], count: int) -> bool:
+    return units.shape == (count,) and units.dtype == np.int64

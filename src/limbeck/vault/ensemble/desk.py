@@ -24,8 +24,8 @@ from limbeck.vault.ensemble.partition import check_ensemble, partition
 from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ensemble.teachers import Question
 from limbeck.vault.ensemble.votes import Vote
-from limbeck.vault.maps.base import clip_rows
-from limbeck.vault.noise import SecretStream
+from limbeck.vault.maps.bound import Bound
+from limbeck.vault.noise import SecretStream, Total, drawn_noise, with_noise
 
 TeacherQuery = TeacherVote | TeacherGradient
 SECONDS_BETWEEN_SAVES = 300.0
@@ -76,17 +76,38 @@ class Desk:
 
         return pause
 
-    def noised(self, question: Question, stream: SecretStream) -> NDArray[np.float64]:
-        """The answer to a tick that has just been learned.
+    def noised(
+        self, index: int, question: Question, records: Records, stream: SecretStream, noises: SecretStream
+    ) -> NDArray[np.float64]:
+        """Tick `index`: its noise is drawn, then the teachers learn, and then they answer.
 
-        Guarantee: the mechanism that the query's `event()` states; the noise is added once, from a stream of its own.
+        Guarantee: the mechanism that the query's `event()` states; the noise is added once, from a stream of its own, and drawn
+        before any record is touched.
         """
+        query, shape = self._query, (self._width(question),)
+        noise = drawn_noise(query, shape, noises) if query.on_grid else None
+        self.learn(index, question, records)
+        total = self.answered(question, stream)
+        if noise is None:  # booked by an older version, which drew it last, from the same stream
+            noise = drawn_noise(query, shape, stream)
+        return with_noise(query, total, noise)
+
+    def answered(self, question: Question, stream: SecretStream) -> Total:
+        """What the teachers say as they are now, without noise: whole steps where the query is on the grid."""
         if isinstance(self._query, TeacherVote):
             assert isinstance(question, Vote)
             total = vote_sum(self._ensemble, question, self._query, stream)
         else:
             total = drawn_gradients(self._ensemble, question, self._query, stream)
-        return total + self._query.noise_std * stream.gaussian(total.shape) if self._query.is_private else total
+        return total.astype(np.int64) if self._query.on_grid else total
+
+    def _width(self, question: Question) -> int:
+        """How many numbers an answer has: public, and tried on one teacher that knows nothing."""
+        if not isinstance(question, Vote):
+            return question.x.numel()
+        images, numbers = len(question.x), question.x[0].numel()
+        votes = question.votes(torch.zeros(1, images), torch.zeros(1, images, numbers), torch.zeros)
+        return question.bounded(votes, Bound.of(self._query)).shape[1]
 
     def keep(self) -> None:
         """Save the teachers, if they have learned since; once all ticks are over they are not needed any more."""
@@ -107,7 +128,7 @@ class Desk:
 
 
 def vote_sum(ensemble: Ensemble, question: Vote, query: TeacherVote, stream: SecretStream) -> NDArray[np.float64]:
-    """All teachers' bounded votes, added up.
+    """All teachers' bounded votes, added up, in the query's units.
 
     Guarantee: if what one teacher learned changes, and nothing else, the sum moves by at most `query.clip` in L2 norm.
     """
@@ -117,7 +138,9 @@ def vote_sum(ensemble: Ensemble, question: Vote, query: TeacherVote, stream: Sec
         scores, gradients = ensemble.scores_and_gradients(part, x, y)
         # Numbers that are not finite count as 0, so that no weight of a teacher can stop the sum (rule 8).
         scores, gradients = (torch.nan_to_num(value, 0.0, 0.0, 0.0) for value in (scores, gradients.flatten(2)))
-        votes = question.bounded(question.votes(scores, gradients, lambda shape: _uniform(stream, shape)), query.clip)
+        votes = question.bounded(
+            question.votes(scores, gradients, lambda shape: _uniform(stream, shape)), Bound.of(query)
+        )
         total = votes.sum(0) if total is None else total + votes.sum(0)
     assert total is not None
     return total.cpu().numpy()
@@ -138,7 +161,7 @@ def drawn_gradients(
     for start in range(0, query.draws, ensemble.chunk):
         part = slice(start, start + ensemble.chunk)
         _, gradients = ensemble.scores_and_gradients(drawn[part].to(ensemble.device), x[part], y[part])
-        parts.append(clip_rows(gradients.flatten(1), query.clip / 2))
+        parts.append(Bound.of(query).half().rows(gradients.flatten(1)))
     return torch.cat(parts).flatten().cpu().numpy()
 
 

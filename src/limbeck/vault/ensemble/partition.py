@@ -1,8 +1,7 @@
-"""Which teacher a record belongs to: a keyed hash of that record alone."""
+"""Which teacher a record belongs to: a keyed hash of that record alone, or of the person that it is about."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from limbeck.data.records import Records
 from limbeck.errors import BadInput
 from limbeck.privacy.schema import Schema
 from limbeck.vault.ensemble.teachers import EnsembleSpec
+from limbeck.vault.keyed_hash import record_hashes, unit_hashes
 
 KEY_BYTES = 32
 # With fewer records for each on average, more than one teacher in 150 would have none at all.
@@ -39,20 +39,14 @@ class Partition:
 def partition(records: Records, teachers: int, key: bytes) -> Partition:
     """Share the records out by blake2b under a secret key.
 
-    Guarantee: a record's teacher and its rank within that part depend on the key and on its own bytes and label alone. So a
-    record that is added or removed changes one part, whatever the order of the file, and copies of a record share a
-    teacher.
+    Guarantee: a record's rank within its part depends on the key and on its own bytes and label alone, and so does its teacher;
+    where records belong to persons, the teacher depends on the key and the person. So a record or person that is added or
+    removed changes one part, whatever the order of the file; copies of a record share a teacher, and so do all records of
+    a person.
     """
-    hashed = np.frombuffer(
-        b"".join(
-            hashlib.blake2b(x.tobytes() + int(y).to_bytes(8, "big"), key=key, digest_size=16).digest()
-            for x, y in zip(records.x, records.y, strict=True)
-        ),
-        dtype=">u8",
-    ).reshape(-1, 2)
     # The remainder of 64 random bits is uneven by less than teachers / 2^64.
-    teacher = (hashed[:, 0] % np.uint64(teachers)).astype(np.int64)
-    order = np.lexsort((hashed[:, 1], teacher)).astype(np.int64)
+    teacher = (unit_hashes(records, key)[:, 0] % np.uint64(teachers)).astype(np.int64)
+    order = np.lexsort((record_hashes(records, key)[:, 1], teacher)).astype(np.int64)
     bounds = np.concatenate([[0], np.cumsum(np.bincount(teacher, minlength=teachers))]).astype(np.int64)
     return Partition(order, bounds)
 
@@ -63,13 +57,14 @@ def check_ensemble(spec: EnsembleSpec, schema: Schema) -> None:
     Guarantee: reads no record. A part that turns out empty all the same is no error: its teacher stays as it
     started, or learns from synthetic records alone, and votes.
     """
-    if spec.teachers > schema.records:
+    held, noun = schema.privacy_units, "persons" if schema.by_person else "records"
+    if spec.teachers > held:
         raise BadInput(
-            f"teachers={spec.teachers} is more than the {schema.records} records of '{schema.name}'; "
-            f"choose teachers={max(schema.records // LEAST_PART, 1)} or less."
+            f"teachers={spec.teachers} is more than the {held} {noun} of '{schema.name}'; "
+            f"choose teachers={max(held // LEAST_PART, 1)} or less."
         )
-    if spec.teachers * LEAST_PART > schema.records and spec.teachers > 1:
+    if spec.teachers * LEAST_PART > held and spec.teachers > 1:
         raise BadInput(
-            f"teachers={spec.teachers} leaves {schema.records / spec.teachers:.1f} records of '{schema.name}' for each on "
-            f"average, and some with none; choose teachers={max(schema.records // LEAST_PART, 1)} or less."
+            f"teachers={spec.teachers} leaves {held / spec.teachers:.1f} {noun} of '{schema.name}' for each on "
+            f"average, and some with none; choose teachers={max(held // LEAST_PART, 1)} or less."
         )

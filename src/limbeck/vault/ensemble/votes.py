@@ -22,7 +22,7 @@ from limbeck.errors import BadInput, WallBreach
 from limbeck.nets.features.compression import CountSketch, Projection, Rotation
 from limbeck.privacy.numbers import apart, require_count, require_positive
 from limbeck.vault.ensemble.teachers import Question
-from limbeck.vault.maps.base import clip_rows
+from limbeck.vault.maps.bound import Bound
 
 Uniform = Callable[[tuple[int, ...]], Tensor]  # secret uniform numbers in [0, 1)
 
@@ -35,9 +35,9 @@ class Vote(Question):
         """(teachers, ...) from scores (teachers, images) and gradients (teachers, images, dimension); each teacher alone."""
         raise NotImplementedError
 
-    def bounded(self, votes: Tensor, clip: float) -> Tensor:
-        """Guarantee: two rows of the result, whatever they are, lie at most `clip` apart in L2 norm."""
-        return clip_rows(votes.flatten(1), clip / 2)
+    def bounded(self, votes: Tensor, bound: Bound) -> Tensor:
+        """Guarantee: two rows of the result, whatever they are, lie at most the clip apart in L2 norm, in the bound's units."""
+        return bound.half().rows(votes.flatten(1))
 
 
 def top_signs(gradients: Tensor, k: int, c: float, stochastic: bool, uniform: Uniform) -> Tensor:
@@ -146,14 +146,15 @@ class BinVote(Vote):
         projected = self.projection()(gradients)
         return ((projected + self.c) / (2 * self.c) * self.bins).clamp(0, self.bins - 1).long()
 
-    def bounded(self, votes: Tensor, clip: float) -> Tensor:
+    def bounded(self, votes: Tensor, bound: Bound) -> Tensor:
         """Guarantee: a teacher puts one vote for each number; at worst each moves to another bin, so two rows lie at most
         sqrt(2 numbers) apart."""
         numbers = votes[0].numel()
-        if math.sqrt(2 * numbers) > clip:
-            moved, bound = apart(math.sqrt(2 * numbers), clip)
-            raise WallBreach(f"{numbers} votes for bins move the sum by {moved}, more than {bound}.")
-        return F.one_hot(votes.flatten(1), self.bins).flatten(1).double()
+        if math.sqrt(2 * numbers) > bound.clip:
+            moved, most = apart(math.sqrt(2 * numbers), bound.clip)
+            raise WallBreach(f"{numbers} votes for bins move the sum by {moved}, more than {most}.")
+        # A vote is 1, or as many whole steps as fit into it: steps are powers of 2, mostly far below 1.
+        return F.one_hot(votes.flatten(1), self.bins).flatten(1).double() * math.floor(1 / bound.unit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,29 +10,43 @@ The constitution of this file. It binds every future version of Limbeck.
 5. Check and commit are one transaction. A crash leaves a booking, a budget or an answer whole or absent, never half.
    What is confirmed stands in the ledger file itself; no file beside it is needed.
 6. Epsilons add up and deltas add up, exactly, as the decimal numbers that were typed. Nothing is rounded in between.
+   The one other rule is that of article 13; what it computes is rounded up before it is added.
 7. A booking is given back only while not one answer is stored for it. Once answered it is spent, used or not.
 8. The first stored answer stays. Whoever asks the same again gets the same bytes, so nothing is noised twice.
-9. Every budget and booking holds the digest of the one before it; a broken chain stops everything.
+9. Every row of budgets, bookings, splits and rules holds the digest of the one before it; a broken chain stops everything.
 10. A damaged file is reported and left exactly as it is.
+11. A part belongs to its data set. A split is declared once and never changed; an account is a part only if its split is
+   declared, never because of its name. A booking is checked against its own account and all that it is a part of.
+12. Parts that cannot hold the same unit of privacy cost their parent the largest of them. All others add up, and so do
+   different splits and what is booked on the parent itself. Stages of format 1 add up: nobody recorded what they hold.
+13. An account is composed by one rule under one budget: the plain sum, or a Renyi filter at one order that follows from the
+   budget. It is bound at the first booking under that budget, by public numbers, and stays bound while one counts.
+14. A ledger of format 1 is brought to format 2 in one step, with a copy beside it; reading one changes nothing.
 
-Tables: `budgets` (a row for every setting by the owner, the newest of a data set is in force; without one the first
-booking that was not given back is itself the budget), `bookings` (a row for every plan), `answers` (a row for every
-answer). Epsilon and delta are kept as the text that Python prints for the float.
+Tables: `budgets` (a row for every setting by the owner, the newest of an account is in force; without one the first
+booking that was not given back, on a data set or its parts, is itself the budget of that data set), `bookings` (a row for
+every plan), `answers` (a row for every answer), `splits` (a row for every way a data set was taken apart), `rules` (a row
+for every account that was bound to a rule, with its budget and first booking). Epsilon and delta are kept as the text that
+Python prints for the float.
 """
 
 from __future__ import annotations
 
-import math
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from limbeck.errors import BudgetRefused, DataNotFound, RunConflict, WallBreach
-from limbeck.vault.ledger.arguments import checked_counts, checked_dataset, checked_text
+from limbeck.errors import RunConflict, WallBreach
+from limbeck.privacy.part import PartOf
+from limbeck.privacy.unit import UNIT_RECORD
+from limbeck.vault.ledger.accounts import Account, account_in, read_accounts
+from limbeck.vault.ledger.arguments import checked_dataset, checked_text
+from limbeck.vault.ledger.booking import Wanted, book_plan, check_wanted, declare, give_back_unanswered
+from limbeck.vault.ledger.family import read_family
 from limbeck.vault.ledger.file import LedgerFile, default_path, open_file, open_to_read
+from limbeck.vault.ledger.fitting import check_not_below_spent
 from limbeck.vault.ledger.journal import (
     StoredAnswer,
     append_answer,
@@ -41,30 +55,12 @@ from limbeck.vault.ledger.journal import (
     forget_answers,
     read_answer,
 )
-from limbeck.vault.ledger.rows import (
-    GrantRow,
-    append_booking,
-    append_budget,
-    is_booked,
-    read_account,
-    read_budget,
-    read_grant,
-    void_row,
-)
-from limbeck.vault.ledger.sums import (
-    Account,
-    Booking,
-    State,
-    account_of,
-    budget_command,
-    check_fits,
-    check_not_below_spent,
-    checked_delta,
-    checked_epsilon,
-)
+from limbeck.vault.ledger.rows import GrantRow, append_budget, is_booked, read_grant, void_row
+from limbeck.vault.ledger.splits import Split, read_place, read_split, wanted_split
+from limbeck.vault.ledger.sums import Booking, State, checked_delta, checked_epsilon
 from limbeck.vault.private_folder import discard
 
-__all__ = ["Account", "Booking", "GrantRow", "Ledger", "StoredAnswer", "default_path"]
+__all__ = ["Account", "Booking", "GrantRow", "Ledger", "Split", "StoredAnswer", "Wanted", "default_path"]
 
 
 @dataclass(frozen=True)
@@ -116,39 +112,77 @@ class Ledger:
     # Budgets
 
     def set_budget(self, dataset: str, epsilon: float, delta: float) -> Account:
-        """Set or change the budget of a data set. An infinite epsilon allows releases that are not private.
+        """Set or change the budget of a data set or of a part. An infinite epsilon allows releases that are not private.
 
         Guarantee: the budget never falls below what is spent, and every earlier setting stays on record.
         """
         dataset, epsilon, delta = checked_dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
         with self.file.transaction(write=True) as db:
-            account = read_account(db, dataset)
-            if account is not None:
-                check_not_below_spent(account, epsilon, delta)
-            if read_budget(db, dataset) != (epsilon, delta):
+            family = read_family(db, dataset)
+            check_not_below_spent(family, dataset, epsilon, delta)
+            known = family.budgets.get(dataset)
+            if known is None or (known.epsilon, known.delta) != (epsilon, delta):
                 append_budget(db, dataset, epsilon, delta)
-            return account_of(dataset, epsilon, delta, account.bookings if account else ())
+            account = account_in(read_family(db, dataset), dataset)
+            assert account is not None
+            return account
 
     def has_budget(self, dataset: str) -> bool:
         """Whether the owner has set a budget; a first booking that stands for one does not count."""
         dataset = checked_dataset(dataset)
         with self.file.transaction(write=False) as db:
-            return read_budget(db, dataset) is not None
+            return dataset in read_family(db, dataset).budgets
 
     def account(self, dataset: str) -> Account | None:
-        """The budget and bookings of a data set, or None if it has no budget yet."""
+        """The budget and bookings of a data set or of a part, or None if it has no budget yet."""
         dataset = checked_dataset(dataset)
         with self.file.transaction(write=False) as db:
-            return read_account(db, dataset)
+            return account_in(read_family(db, dataset), dataset)
 
     def accounts(self) -> list[Account]:
-        """All accounts, by name."""
+        """All accounts with a budget or a booking, by name; of what has parts, the whole comes first."""
         with self.file.transaction(write=False) as db:
-            names = db.execute("SELECT dataset FROM budgets UNION SELECT dataset FROM bookings ORDER BY dataset")
-            found = [read_account(db, str(name)) for (name,) in names.fetchall()]
-        return [account for account in found if account is not None]
+            return read_accounts(db)
+
+    # Splits
+
+    def declare_split(
+        self,
+        dataset: str,
+        name: str,
+        *,
+        classes: Sequence[Sequence[int]] | None = None,
+        parts: int | None = None,
+        unit: str = UNIT_RECORD,
+    ) -> Split:
+        """Take a data set apart: by `classes`, lists of class indices, or into `parts` by a keyed hash. Sets no budget.
+
+        unit: whom the schema protects. Once declared a split stays; to declare the same again changes nothing.
+
+        Guarantee: a part is counted as disjoint from the others only if no unit can be in two of them.
+        """
+        wanted = wanted_split(checked_dataset(dataset), name, classes, parts, unit)
+        with self.file.transaction(write=True) as db:
+            return declare(db, wanted)
+
+    def split(self, dataset: str, name: str) -> Split | None:
+        """A declared split of a data set. Of one by hash it holds the secret key: never show it."""
+        dataset = checked_dataset(dataset)
+        with self.file.transaction(write=False) as db:
+            return read_split(db, dataset, name)
+
+    def is_part(self, dataset: str) -> bool:
+        """Whether an account is a part of a declared split, or a stage that an earlier version booked."""
+        dataset = checked_dataset(dataset)
+        with self.file.transaction(write=False) as db:
+            return read_place(db, dataset) is not None
 
     # Bookings
+
+    def check(self, wanted: Sequence[Wanted]) -> None:
+        """Refuse unless all these plans would fit together. Books nothing."""
+        with self.file.transaction(write=False) as db:
+            check_wanted(db, wanted)
 
     def book(
         self,
@@ -160,36 +194,19 @@ class Ledger:
         delta: float,
         counts: Mapping[str, int],
         grant: str | None = None,
+        part: PartOf | None = None,
     ) -> str:
         """Pay for a plan and return its grant. Without a budget the first plan's price is the budget, until it is void.
 
         A run that wrote down its own `grant` before booking may book again after a crash: the same grant and plan are
-        paid once.
+        paid once. part: of which split these records are a part; None for a whole data set.
 
-        Guarantee: when this returns, the spend is on disk; the bookings of a data set never exceed its budget, however
-        many processes book at once.
+        Guarantee: when this returns, the spend is on disk; the bookings of a data set and its parts never exceed its budget,
+        however many processes book at once.
         """
-        dataset, epsilon, delta = checked_dataset(dataset), checked_epsilon(epsilon), checked_delta(delta)
-        plan, method, counts = checked_text("plan", plan), checked_text("method", method), checked_counts(counts)
+        wanted = Wanted(dataset=dataset, plan=plan, epsilon=epsilon, delta=delta, counts=counts, part=part)
         with self.file.transaction(write=True) as db:
-            if grant is not None and is_booked(db, grant):
-                row = read_grant(db, grant)
-                if (row.dataset, row.plan, row.state) != (dataset, plan, "open"):
-                    raise RunConflict(
-                        f"Grant {grant} was booked before, for another plan or with an end; start a new run."
-                    )
-                return grant
-            account = read_account(db, dataset)
-            if account is not None:
-                check_fits(account, epsilon, delta)
-            elif math.isinf(epsilon):
-                # Giving up privacy is the owner's explicit word, never the side effect of a first run.
-                raise BudgetRefused(
-                    f"This plan is not private (epsilon requested inf), and data set {dataset!r} has no budget "
-                    "that allows it (remaining 0.0, difference inf). Nothing was booked.",
-                    budget_command(dataset, epsilon, delta),
-                )
-            return append_booking(db, dataset, plan, method, epsilon, delta, counts, grant)
+            return book_plan(db, wanted, checked_text("method", method), grant)
 
     def state(self, grant: str) -> State | None:
         """The state of a booking; None for a grant that was never booked."""
@@ -215,18 +232,7 @@ class Ledger:
         """
         dataset = checked_dataset(dataset)
         with self.file.transaction(write=True) as db:
-            row = read_grant(db, grant) if is_booked(db, grant) else None
-            if row is None or row.dataset != dataset:
-                raise DataNotFound(
-                    f"Data set {dataset!r} has no booking {grant!r} in the ledger {self.path}. Nothing was changed.",
-                    f"limbeck budget show {shlex.quote(dataset)}",
-                )
-            if row.state == "void":
-                raise BudgetRefused(
-                    f"Booking {grant} of data set {dataset!r} was given back before. Nothing was changed."
-                )
-            if reason := void_row(db, row):
-                raise BudgetRefused(f"{reason} It stays spent, and nothing was changed.")
+            give_back_unanswered(db, dataset, grant, self.path)
         discard(self.path, grant)
 
     def grant(self, grant_id: str) -> GrantRow:

@@ -8,11 +8,20 @@ from pathlib import Path
 
 from limbeck.errors import LedgerFault
 from limbeck.vault.ledger.faults import damaged
-from limbeck.vault.ledger.tables import APPLICATION_ID, CHAIN_START, CHAINED, FORMAT_VERSION, SCHEMA, chain_digest
+from limbeck.vault.ledger.splits import split_from_row
+from limbeck.vault.ledger.tables import (
+    APPLICATION_ID,
+    CHAIN_START,
+    CHAINED,
+    FORMAT_VERSION,
+    SCHEMAS,
+    TABLES,
+    chain_digest,
+)
 
 
-def check_kind(path: Path, reader: sqlite3.Connection) -> None:
-    """Refuse what is not a ledger, or not of this format.
+def check_kind(path: Path, reader: sqlite3.Connection) -> int:
+    """The format of a ledger. Refuses what is not a ledger, or of a format that is not known.
 
     The file is never read with open(): closing it would drop the locks of every other connection of this process, and
     unlocked writers can destroy the file.
@@ -26,22 +35,24 @@ def check_kind(path: Path, reader: sqlite3.Connection) -> None:
             f"The file {path} is not a ledger, but a database of another program or damaged. Nothing was changed. "
             "Point LIMBECK_LEDGER to the ledger, or restore it from a backup that is as new as the last run."
         )
-    if version != FORMAT_VERSION:
+    if version not in SCHEMAS:
         raise LedgerFault(
-            f"The ledger {path} has format {version}, but this Limbeck knows format {FORMAT_VERSION} only. "
+            f"The ledger {path} has format {version}, but this Limbeck knows formats 1 to {FORMAT_VERSION} only. "
             "Nothing was changed. Use the version of Limbeck that wrote it, or a newer one."
         )
+    return int(version)
 
 
-def check_content(path: Path, reader: sqlite3.Connection) -> None:
-    """Guarantee: returns only if the file is sound, its guards are in place and both chains are whole."""
-    reader.execute("BEGIN")  # One snapshot for all checks: other processes may be booking meanwhile.
+def check_content(path: Path, reader: sqlite3.Connection, version: int = FORMAT_VERSION) -> None:
+    """Guarantee: returns only if the file is sound, its guards are in place and all chains are whole."""
+    if not reader.in_transaction:
+        reader.execute("BEGIN")  # One snapshot for all checks: other processes may be booking meanwhile.
     # The full check: the quick one does not compare the indexes, by which rows are found, with the tables.
     problems = [str(row[0]) for row in reader.execute("PRAGMA integrity_check(1)")]
     if problems != ["ok"]:
         raise damaged(path, problems[0] if problems else "it cannot be checked")
     with contextlib.closing(sqlite3.connect(":memory:")) as model:
-        model.executescript(SCHEMA)
+        model.executescript(SCHEMAS[version])
         if _shape(model) != _shape(reader):
             raise damaged(path, "its tables or guards were altered")
     if reader.execute("PRAGMA foreign_key_check").fetchone() is not None:
@@ -52,8 +63,32 @@ def check_content(path: Path, reader: sqlite3.Connection) -> None:
     unknown = "SELECT number FROM bookings WHERE COALESCE(state, '') NOT IN ('open', 'finished', 'void') LIMIT 1"
     if (found := reader.execute(unknown).fetchone()) is not None:  # the one value that no chain covers
         raise damaged(path, f"the state of booking {found[0]} was altered")
-    for table in CHAINED:
+    for table in TABLES[version]:
         _check_chain(path, reader, table)
+    if version >= 2:
+        _check_splits(path, reader)
+        _check_rules(path, reader)
+
+
+def _check_splits(path: Path, reader: sqlite3.Connection) -> None:
+    rows = "SELECT number, dataset, name, kind, parts, disjoint, secret FROM splits"
+    for number, *row in reader.execute(rows).fetchall():
+        try:
+            split_from_row(row)
+        except (ValueError, TypeError, KeyError):
+            raise damaged(path, f"row {number} of the splits cannot be read") from None
+
+
+def _check_rules(path: Path, reader: sqlite3.Connection) -> None:
+    """A rule belongs to a budget of its own account, and to a booking; otherwise nobody was bound by it."""
+    stray = (
+        "SELECT rules.number FROM rules LEFT JOIN budgets ON budgets.number = CAST(rules.budget AS INTEGER)"
+        " AND budgets.dataset = rules.dataset LEFT JOIN bookings ON bookings.number = CAST(rules.booking AS INTEGER)"
+        " WHERE budgets.number IS NULL OR bookings.number IS NULL OR rules.rule NOT IN ('sum', 'renyi')"
+        " OR CAST(CAST(rules.alpha AS INTEGER) AS TEXT) IS NOT rules.alpha LIMIT 1"
+    )
+    if (found := reader.execute(stray).fetchone()) is not None:
+        raise damaged(path, f"row {found[0]} of the rules belongs to no budget or no booking")
 
 
 def _shape(connection: sqlite3.Connection) -> list[tuple[object, ...]]:

@@ -1,11 +1,12 @@
 """The ledger's SQLite file: where it is, how it is created, opened and written.
 
-The constitution of the format stands at the top of ledger.py. This file enforces it: a new ledger appears under its
+The constitution of the format stands at the top of book.py. This file enforces it: a new ledger appears under its
 name complete or not at all, and an existing one is checked through a read-only connection before anything may write.
 
     ledger.sqlite        all that is confirmed: whoever keeps this one file keeps every booking and every answer
     ledger.sqlite-wal    SQLite's write-ahead file: the step under way, empty as soon as it is confirmed
     ledger.sqlite-shm    locks of the processes that use the ledger now
+    ledger.sqlite.format-1   what an earlier version wrote, kept when the ledger was brought up to date
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import sqlite3
 import stat
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,9 @@ from pathlib import Path
 from limbeck.errors import LedgerFault, WallBreach
 from limbeck.files import flush_folder
 from limbeck.vault.ledger.checks import check_content, check_kind
-from limbeck.vault.ledger.faults import faults, full, missing, unsettled
+from limbeck.vault.ledger.faults import faults, full, missing
+from limbeck.vault.ledger.migration import bring_up_to_date, migrate
+from limbeck.vault.ledger.settling import connect, settle
 from limbeck.vault.ledger.tables import APPLICATION_ID, FORMAT_VERSION, SCHEMA
 
 ROOM_TO_SPARE = 64 * 1024
@@ -100,26 +102,6 @@ class LedgerFile:
             self.connection.close()
 
 
-def settle(path: Path, connection: sqlite3.Connection, patience: float) -> None:
-    """Bring what is committed from the write-ahead file into the ledger, flush it, and empty the write-ahead file.
-
-    Guarantee: when this returns, all that was committed is in the one file. Whoever loses or damages the write-ahead file
-    later loses nothing that was confirmed.
-    """
-    end = time.monotonic() + patience
-    while True:
-        try:
-            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.Error as error:
-            raise unsettled(path, str(error)) from error
-        if not busy:
-            return
-        # SQLite does not wait for another process that is doing just this.
-        if time.monotonic() >= end:
-            raise unsettled(path, "it is locked by another process")
-        time.sleep(0.002)
-
-
 def _require_room(path: Path, db: sqlite3.Connection) -> None:
     """Refuse a step that fits the write-ahead file but not the ledger, while nothing is written yet."""
     pages, size = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
@@ -159,12 +141,15 @@ def open_file(path: Path, patience: float, create: bool) -> LedgerFile:
             created = _create(path)
         if not path.is_file():
             raise LedgerFault(f"The ledger {path} is not a file. Nothing was changed. Name a file for the ledger.")
-        with contextlib.closing(_connect(path, "ro", patience)) as reader:
-            check_kind(path, reader)
-            check_content(path, reader)
+        with contextlib.closing(connect(path, "ro", patience)) as reader:
+            reader.execute("BEGIN")  # kind and content of one moment: another process may be bringing it up to date
+            version = check_kind(path, reader)
+            check_content(path, reader, version)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             path.chmod(0o600)
-        connection = _connect(path, "rw", patience)
+        if version != FORMAT_VERSION:
+            migrate(path, patience)
+        connection = connect(path, "rw", patience)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -191,24 +176,20 @@ def open_to_read(path: Path, patience: float) -> LedgerFile:
             raise missing(path)
         copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         try:
-            with contextlib.closing(_connect(path, "ro", patience)) as reader:
-                check_kind(path, reader)
+            with contextlib.closing(connect(path, "ro", patience)) as reader:
                 reader.execute("BEGIN")
                 reader.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # waits here; backup() would for ever
+                version = check_kind(path, reader)
                 reader.backup(copy)
-            check_content(path, copy)
+            check_content(path, copy, version)
+            if version != FORMAT_VERSION:
+                bring_up_to_date(copy)  # the copy only: whoever looks changes nothing
             copy.execute("COMMIT")
             copy.execute("PRAGMA query_only = ON")
             return LedgerFile(path=path, connection=copy, patience=patience, writable=False)
         except BaseException:
             copy.close()
             raise
-
-
-def _connect(path: Path, mode: str, patience: float) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}", uri=True, timeout=patience, isolation_level=None, check_same_thread=False
-    )
 
 
 def _create(path: Path) -> bool:

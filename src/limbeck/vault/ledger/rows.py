@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from limbeck.errors import RunConflict
-from limbeck.vault.ledger.sums import Account, Booking, State, account_of
+from limbeck.vault.ledger.family import Commitment
+from limbeck.vault.ledger.splits import Split
+from limbeck.vault.ledger.sums import State
 from limbeck.vault.ledger.tables import CHAIN_START, CHAINED, chain_digest
 
 
@@ -28,33 +30,19 @@ class GrantRow:
     state: State
 
 
-def read_account(db: sqlite3.Connection, dataset: str) -> Account | None:
-    """The account of a data set; None while neither a budget nor a booking that still counts is on record.
-
-    Guarantee: without an owner's budget the first counted booking is the budget, so nothing more can be booked.
-    """
-    rows = db.execute(
-        "SELECT grant_id, epsilon, delta, method, created, state FROM bookings WHERE dataset = ? ORDER BY number",
-        (dataset,),
-    )
-    bookings = tuple(
-        Booking(grant, dataset, float(epsilon), float(delta), method, created, state)
-        for grant, epsilon, delta, method, created, state in rows
-    )
-    first = next(((booking.epsilon, booking.delta) for booking in bookings if booking.state != "void"), None)
-    budget = read_budget(db, dataset) or first
-    return None if budget is None else account_of(dataset, *budget, bookings)
-
-
-def read_budget(db: sqlite3.Connection, dataset: str) -> tuple[float, float] | None:
-    """The budget that the owner set last."""
-    newest = "SELECT epsilon, delta FROM budgets WHERE dataset = ? ORDER BY number DESC LIMIT 1"
-    found = db.execute(newest, (dataset,)).fetchone()
-    return None if found is None else (float(found[0]), float(found[1]))
-
-
 def append_budget(db: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:
     _append(db, "budgets", dataset, repr(epsilon), repr(delta), _now())
+
+
+def append_split(db: sqlite3.Connection, split: Split) -> None:
+    disjoint = "yes" if split.disjoint else "no"
+    _append(db, "splits", split.dataset, split.name, split.kind, split.listed, disjoint, split.secret.hex(), _now())
+
+
+def append_rule(db: sqlite3.Connection, found: Commitment, grant: str) -> None:
+    """Bind an account to a rule, from the booking of this grant on."""
+    (number,) = db.execute("SELECT number FROM bookings WHERE grant_id = ?", (grant,)).fetchone()
+    _append(db, "rules", found.dataset, str(found.budget), str(number), found.rule, str(found.order), _now())
 
 
 def is_booked(db: sqlite3.Connection, grant: str) -> bool:

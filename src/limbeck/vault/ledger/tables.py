@@ -1,6 +1,7 @@
-"""Tables, guards and digests of the ledger file, format 1. The constitution at the top of ledger.py binds every line.
+"""Tables, guards and digests of the ledger file, formats 1 and 2. The constitution at the top of book.py binds every line.
 
-Triggers inside the file refuse what the constitution forbids, also to other programs that open it.
+Triggers inside the file refuse what the constitution forbids, also to other programs that open it. Format 2 adds two tables
+to format 1 and changes nothing that was there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Sequence
 
 APPLICATION_ID = 0x4C494D42  # "LIMB"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CHAIN_START = ""
 
 # Columns that a row's digest covers, in this order. The state of a booking is not among them: it changes once.
@@ -19,10 +20,14 @@ CHAINED = {
     "bookings": (
         "number", "grant_id", "dataset", "plan", "method", "epsilon", "delta", "counts", "created", "previous",
     ),
+    "splits": ("number", "dataset", "name", "kind", "parts", "disjoint", "secret", "created", "previous"),
+    "rules": ("number", "dataset", "budget", "booking", "rule", "alpha", "created", "previous"),
 }  # fmt: skip
+# The chained tables of each format that this version reads.
+TABLES = {1: ("budgets", "bookings"), 2: ("budgets", "bookings", "splits", "rules")}
 
 # Insert triggers repeat the uniqueness rule, because INSERT OR REPLACE removes a row without asking a delete trigger.
-SCHEMA = """
+FIRST_SCHEMA = """
 CREATE TABLE budgets (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     dataset TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, created TEXT NOT NULL,
@@ -82,6 +87,46 @@ WHEN (SELECT state FROM bookings WHERE grant_id = NEW.grant_id) IS NOT 'open'
              WHERE grant_id = NEW.grant_id AND label = NEW.label AND position = NEW.position)
 BEGIN SELECT RAISE(ABORT, 'answers are stored once, for an open booking'); END;
 """
+
+ADDED_SCHEMA = """
+CREATE TABLE splits (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset TEXT NOT NULL, name TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('classes', 'hash', 'stages')), parts TEXT NOT NULL,
+    disjoint TEXT NOT NULL CHECK (disjoint IN ('yes', 'no')), secret TEXT NOT NULL, created TEXT NOT NULL,
+    previous TEXT NOT NULL, digest TEXT NOT NULL,
+    UNIQUE (dataset, name)
+);
+CREATE TABLE rules (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset TEXT NOT NULL, budget TEXT NOT NULL, booking TEXT NOT NULL,
+    rule TEXT NOT NULL CHECK (rule IN ('sum', 'renyi')), alpha TEXT NOT NULL, created TEXT NOT NULL,
+    previous TEXT NOT NULL, digest TEXT NOT NULL
+);
+CREATE INDEX rules_of_dataset ON rules (dataset, number);
+
+CREATE TRIGGER splits_stay BEFORE DELETE ON splits
+BEGIN SELECT RAISE(ABORT, 'a split is never removed'); END;
+CREATE TRIGGER splits_keep_their_values BEFORE UPDATE ON splits
+BEGIN SELECT RAISE(ABORT, 'a split is never changed'); END;
+CREATE TRIGGER splits_append BEFORE INSERT ON splits
+WHEN NEW.number IS NOT (SELECT COALESCE(MAX(number), 0) + 1 FROM splits)
+  OR EXISTS (SELECT 1 FROM splits WHERE dataset = NEW.dataset AND name = NEW.name)
+BEGIN SELECT RAISE(ABORT, 'splits are only appended, each name once'); END;
+
+CREATE TRIGGER rules_stay BEFORE DELETE ON rules
+BEGIN SELECT RAISE(ABORT, 'a rule is never removed'); END;
+CREATE TRIGGER rules_keep_their_values BEFORE UPDATE ON rules
+BEGIN SELECT RAISE(ABORT, 'a rule is never changed'); END;
+CREATE TRIGGER rules_append BEFORE INSERT ON rules
+WHEN NEW.number IS NOT (SELECT COALESCE(MAX(number), 0) + 1 FROM rules)
+  OR NOT EXISTS (SELECT 1 FROM budgets WHERE number = CAST(NEW.budget AS INTEGER) AND dataset = NEW.dataset)
+  OR NOT EXISTS (SELECT 1 FROM bookings WHERE number = CAST(NEW.booking AS INTEGER))
+BEGIN SELECT RAISE(ABORT, 'rules are only appended, for a budget and a booking'); END;
+"""
+
+SCHEMAS = {1: FIRST_SCHEMA, 2: FIRST_SCHEMA + ADDED_SCHEMA}
+SCHEMA = SCHEMAS[FORMAT_VERSION]
 
 
 def chain_digest(table: str, row: Sequence[object]) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,31 +19,14 @@ from torch import Tensor
 
 from limbeck.nets import Augmentation, NetSpec
 from limbeck.vault.maps.blocks import MOST, Rows, blocks
-
-# A clipped vector is a rounded product, so its norm may pass the bound by a few ulps of a float.
-# Clipping to a hair less keeps the sensitivity a true bound.
-SAFE = 1 - 1e-6
-
-
-def clip_rows(rows: Tensor, clip: float) -> Tensor:
-    """Scale each row down to norm `clip`, in double precision.
-
-    Guarantee: every returned row has an L2 norm of at most `clip`, whatever the row holds (rule 8): numbers that are not
-    finite count as 0.
-    """
-    rows = torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
-    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
-    factor = (clip * SAFE / norms.clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1.0)
-    # In double precision: the factor of a huge row or a tiny clip is no normal single-precision number, and would be rounded
-    # by more than SAFE allows for.
-    clipped: Tensor = rows.double() * factor
-    return clipped
+from limbeck.vault.maps.bound import Bound, clip_rows
 
 
 def outer_sums(vectors: Tensor, row: Tensor, count: int) -> Tensor:
     """Sums of the outer products of vectors with themselves, as one matrix product for each of `count` rows.
 
-    Guarantee: |z z^T| in Frobenius norm is |z|^2, so vectors that are clipped to sqrt(clip) have outer products within `clip`.
+    Guarantee: |z z^T| in Frobenius norm is |z|^2, so vectors within `bound.root()` have outer products within `bound`. Products
+    of whole numbers are whole, and a double adds them up exactly.
     """
     parts = [vectors[row == index] for index in range(count)]
     return torch.stack([(part.T @ part).flatten() for part in parts])
@@ -62,6 +44,11 @@ class Map:
         """How many records pass together, if the machine's kernels allow it: a function of public numbers."""
         return MOST
 
+    @property
+    def width(self) -> int | None:
+        """How many numbers a row has, where that is known without passing a record."""
+        return None
+
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         """(records, dimension): one row per record. Row i must depend on record i alone (rule 7)."""
         raise NotImplementedError
@@ -75,16 +62,21 @@ class Map:
         return clip_rows(self.block_rows(x, y).flatten(1), 1.0)
 
     def clipped_sum(
-        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
     ) -> Tensor:
-        """Add up the clipped rows into `count` rows, record i into row `row[i]`, in double precision.
+        """Add up the clipped rows into `count` rows, record i into row `row[i]`, in double precision, in the bound's units.
 
-        Guarantee: adding or removing one record moves the result by at most `clip` in L2 norm. No other record's row moves,
-        because every pass has the shape of one block.
+        Guarantee: adding or removing one record moves the result by at most the clip in L2 norm. No other record's row moves,
+        because every pass has the shape of one block. On the grid the sum is exact, whatever the order.
         """
-        rows = in_blocks(self.block_rows, x, y, clip, block or self.block)
+        rows = self.clipped_rows(x, y, bound, block or self.block)
         total = torch.zeros(count, rows.shape[1], dtype=torch.float64, device=x.device)
         return total.index_add_(0, row, rows)
+
+    def clipped_rows(self, x: Tensor, y: Tensor, bound: Bound, block: int) -> Tensor:
+        """(records, dimension): each record's row within the bound, in its units. What `clipped_sum` adds up, or nearly so where
+        that has a form of its own."""
+        return in_blocks(self.block_rows, x, y, bound, block)
 
     def parameters(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -95,16 +87,13 @@ class Map:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def in_blocks(rows: Rows, x: Tensor, y: Tensor, clip: float, block: int) -> Tensor:
-    """(records, dimension) in double precision: every row of x, block by block, clipped.
+def in_blocks(rows: Rows, x: Tensor, y: Tensor, bound: Bound, block: int) -> Tensor:
+    """(records, dimension) in double precision: every row of x, block by block, within the bound.
 
-    Guarantee: that of `clip_rows`; a row is made from its record by passes of one public shape.
+    Guarantee: that of `Bound.rows`; a row is made from its record by passes of one public shape.
     """
-    made = []
-    for real, (part, labels) in blocks(block, x, y):
-        flat = rows(part, labels).flatten(1)
-        made.append((flat.double() if math.isinf(clip) else clip_rows(flat, clip))[:real])
-    return torch.cat(made)
+    parts = blocks(block, x, y)
+    return torch.cat([bound.rows(rows(part, labels).flatten(1))[:real] for real, (part, labels) in parts])
 
 
 def form_of(value: Any) -> str:

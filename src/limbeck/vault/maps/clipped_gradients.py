@@ -5,8 +5,8 @@ what left it. `layer_gradients.py` makes norms and weighted sums of the records'
 
 Clipping is over all weights of a record together; with `per_layer` each weight tensor has an equal share of the bound.
 
-The passes are in single precision, in blocks of one shape (`blocks.py`). All sums over records are in double precision: in
-single precision a sum over thousands of records would move by a ten-thousandth of the clip with who stands in which block.
+The passes are in single precision, in blocks of one shape (`blocks.py`). All sums over records are in double precision, and on
+the grid of the query they are sums of whole numbers, so that they are exact in any order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from limbeck.errors import BadInput
 from limbeck.nets import Network
 from limbeck.nets.training.passes import ConvNetPasses, Weights, weight_gradients
 from limbeck.vault.maps.blocks import block_size, blocks
+from limbeck.vault.maps.bound import Bound
 from limbeck.vault.maps.layer_gradients import Held, Part, layer_parts, only_kept, product
 
 # Factors are rounded; clipping to a hair less keeps the bound a true one.
@@ -46,11 +47,11 @@ class ClippedGradients:
         """How many records had better pass at a time: by public sizes only."""
         return block_size(_records_at_once(network, shape))
 
-    def clipped_sum(self, x: Tensor, y: Tensor, clip: float, per_layer: bool = False) -> Tensor:
+    def clipped_sum(self, x: Tensor, y: Tensor, bound: Bound, per_layer: bool = False) -> Tensor:
         """(dimension,) in double precision, in the order of the weights. Guarantee: that of `add_clipped`."""
         total = self.zeros(1)
         for real, (part, labels, row) in blocks(self._block, x, y, torch.zeros_like(y)):
-            self.add_clipped(total, part, labels, row, real, clip, per_layer)
+            self.add_clipped(total, part, labels, row, real, bound, per_layer)
         return total[0]
 
     def zeros(self, count: int) -> Tensor:
@@ -60,12 +61,12 @@ class ClippedGradients:
         return torch.zeros(count, dimension, dtype=torch.float64, device=first.device)
 
     def add_clipped(
-        self, total: Tensor, x: Tensor, y: Tensor, row: Tensor, real: int, clip: float, per_layer: bool = False
+        self, total: Tensor, x: Tensor, y: Tensor, row: Tensor, real: int, bound: Bound, per_layer: bool = False
     ) -> None:
-        """Add the first `real` records of a block to the rows of `total` that `row` names.
+        """Add the first `real` records of a block to the rows of `total` that `row` names, in the bound's units.
 
-        Guarantee: adding or removing one record moves `total` by at most `clip` in L2 norm. A record whose gradient is
-        not finite adds nothing.
+        Guarantee: adding or removing one record moves `total` by at most the clip in L2 norm, rounding included. A record whose
+        gradient is not finite adds nothing.
         """
         parts = self.parts(x, y)
         squares = _squares(parts)
@@ -73,14 +74,18 @@ class ClippedGradients:
         if not finite.all():
             parts, squares = {name: part.only(finite) for name, part in parts.items()}, only_kept(squares.T, finite).T
         if per_layer:
-            factors = _factors(squares, clip / math.sqrt(len(parts)))
+            each = bound.share(len(parts))
+            factors = torch.stack(
+                [_factors(own, each, {name: part}) for own, (name, part) in zip(squares, parts.items(), strict=True)]
+            )
         else:
-            factors = _factors(squares.sum(0), clip).expand(len(parts), -1)
+            factors = _factors(squares.sum(0), bound, parts).expand(len(parts), -1)
         counted = torch.arange(len(x), device=x.device) < real
         for index in sorted(set(row[:real].tolist())):
             mine = (counted & (row == index)).double()
             sums = {
-                name: part.weighted(factor * mine) for (name, part), factor in zip(parts.items(), factors, strict=True)
+                name: part.weighted(factor * mine, bound.step)
+                for (name, part), factor in zip(parts.items(), factors, strict=True)
             }
             total[index] += torch.cat([sums[name] for name in self._weights])
 
@@ -90,9 +95,10 @@ class ClippedGradients:
         return torch.cat([parts[name].each() for name in self._weights], dim=1)
 
     def measured_rows(self, x: Tensor, y: Tensor) -> Tensor:
-        """Every gradient by itself, and with it the squared norms that it is clipped by."""
+        """Every gradient by itself, and with it the lengths that it is clipped and rounded by."""
         parts = self.parts(x, y)
-        return torch.cat([_squares(parts).T, *(part.each().double() for part in parts.values())], dim=1)
+        lengths = torch.stack([part.lengths() for part in parts.values()])
+        return torch.cat([_squares(parts).T, lengths.T, *(part.each().double() for part in parts.values())], dim=1)
 
     def parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
         return self._convnet_parts(x, y) if self._passes is not None else self._hooked_parts(x, y)
@@ -141,10 +147,19 @@ def _squares(parts: dict[str, Part]) -> Tensor:
     return torch.stack([part.squares() for part in parts.values()])
 
 
-def _factors(squares: Tensor, clip: float) -> Tensor:
-    if math.isinf(clip):
+def _factors(squares: Tensor, bound: Bound, parts: dict[str, Part]) -> Tensor:
+    """What each record is multiplied with.
+
+    Guarantee: factor * norm + what rounding may add is at most the clip. Rounding adds less with a smaller factor, so its
+    bound is taken at the larger one.
+    """
+    if math.isinf(bound.clip):
         return torch.ones_like(squares)
-    return (clip * SAFE / (squares.sqrt() + UNDERFLOW)).clamp(max=1.0)
+    factors = (bound.clip * SAFE / (squares.sqrt() + UNDERFLOW)).clamp(max=1.0)
+    if not bound.step:
+        return factors
+    slack = torch.stack([part.slack(factors, bound.step) for part in parts.values()]).square().sum(0).sqrt()
+    return factors * (SAFE - slack / bound.clip).clamp_min(0.0)
 
 
 def _own_weights(module: nn.Module) -> bool:

@@ -10,6 +10,11 @@ of two exact ways:
             the last convolutions of deep networks)
 
 Squares are added up in short runs in single precision and then in double precision.
+
+On the grid every record's part of the sum is a whole number of steps. Held gradients are rounded as they are. Of a ghost's
+gradient both factors are rounded to whole numbers of the root of a step, after a power of 2 has made them about equally long;
+products of whole numbers are whole, so the matrix product adds up whole gradients that nobody has seen. `slack` bounds what
+rounding may add to a record's norm, and the clip is made so much shorter.
 """
 
 from __future__ import annotations
@@ -23,7 +28,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+# A ghost's factors may be longer than their product, which can cancel. Beyond this times the clip a record adds nothing, so that
+# no intermediate sum of whole numbers comes near 2^53.
+MOST_CANCELLED = 2.0**10
 RUN = 128  # values whose squares are added up in single precision
+MOST_STEPS = 2.0**32  # of a clip
 LONG = 16_384  # length of a row from which on rows are added one by one
 
 
@@ -34,8 +43,16 @@ class Part(Protocol):
         """(records,) squared norms, in double precision."""
         ...
 
-    def weighted(self, factors: Tensor) -> Tensor:
-        """Sum of factor * gradient, flat, in the order of the weight, in double precision."""
+    def weighted(self, factors: Tensor, step: float) -> Tensor:
+        """Sum of factor * gradient, flat, in the order of the weight, in double precision. With a step: in whole steps."""
+        ...
+
+    def slack(self, factors: Tensor, step: float) -> Tensor:
+        """(records,) how much longer than factor * gradient what `weighted` adds for a record may be, at most."""
+        ...
+
+    def lengths(self) -> Tensor:
+        """(records,) an upper bound on every number that `weighted` goes through, as `slack` uses it."""
         ...
 
     def each(self) -> Tensor:
@@ -59,15 +76,25 @@ class Held:
         )
         return runs.double().square().sum(1) + self._flat[:, whole:].double().square().sum(1)
 
-    def weighted(self, factors: Tensor) -> Tensor:
+    def weighted(self, factors: Tensor, step: float) -> Tensor:
         factors, rows = _weighed(factors, self.each())
+        if step:
+            factors = factors / step
         if rows.shape[1] < LONG:
-            total: Tensor = factors @ rows.double()
+            total: Tensor = (rows * factors[:, None]).round_().sum(0) if step else factors @ rows.double()
             return total
         total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
         for factor, row in zip(factors.tolist(), rows, strict=True):
-            total.add_(row, alpha=factor)  # in double precision, without a copy of all rows in it
+            # In double precision, without a copy of all rows in it.
+            total.add_(row.double().mul_(factor).round_()) if step else total.add_(row, alpha=factor)
         return total
+
+    def slack(self, factors: Tensor, step: float) -> Tensor:
+        """Rounding moves each of d numbers by half a step."""
+        return torch.full_like(factors, math.sqrt(self._flat.shape[1]) / 2 * step)
+
+    def lengths(self) -> Tensor:
+        return self.squares().sqrt()
 
     @functools.cached_property
     def _flat(self) -> Tensor:
@@ -92,10 +119,44 @@ class Ghost:
         # In double precision, because these terms may cancel.
         return ((entered @ entered.mT) * (flow @ flow.mT)).sum((1, 2)).clamp_min(0)
 
-    def weighted(self, factors: Tensor) -> Tensor:
-        factors, flow, entered = _weighed(factors, self.flow, self.entered)
-        scaled = (flow.double() * factors[:, None, None]).flatten(0, 1)
-        return (scaled.T @ entered.flatten(0, 1).double()).flatten()
+    def weighted(self, factors: Tensor, step: float) -> Tensor:
+        if step:
+            factors = torch.where(factors * self.lengths() <= MOST_CANCELLED * MOST_STEPS * step, factors, 0.0)
+        factors, flow, entered, across = _weighed(factors, self.flow, self.entered, self._balance(factors))
+        scaled, wide = flow.double() * factors[:, None, None], entered.double()
+        if step:
+            root = math.sqrt(step)
+            scaled = (scaled * (_power_of_two(across) / root)[:, None, None]).round_()
+            wide = (wide * (_power_of_two(-across) / root)[:, None, None]).round_()
+        return (scaled.flatten(0, 1).T @ wide.flatten(0, 1)).flatten()
+
+    def _balance(self, factors: Tensor) -> Tensor:
+        """The whole number a for which 2^a * factor * flow and 2^-a * entered are equally long, up to a factor of 4.
+
+        Read off the exponents of two norms, so that no logarithm's last bit decides.
+        """
+        flow, entered = self._norms
+        apart: Tensor = torch.frexp(entered).exponent - torch.frexp(flow * factors).exponent
+        return torch.div(apart, 2, rounding_mode="floor")
+
+    @functools.cached_property
+    def _norms(self) -> tuple[Tensor, Tensor]:
+        flow, entered = (tensor.double().square().sum((1, 2)).sqrt() for tensor in (self.flow, self.entered))
+        return flow, entered
+
+    def slack(self, factors: Tensor, step: float) -> Tensor:
+        """Of U^T V with (p, out) and (p, in) numbers, U as long as u and V as v before rounding by half a root of a step each:
+        at most (v 2^-a sqrt(p out) + u 2^a sqrt(p in)) sqrt(step) / 2 + p sqrt(out in) step / 4, where v 2^-a and u 2^a are
+        at most 2 sqrt(u v)."""
+        _, positions, size = self.entered.shape
+        out = self.flow.shape[2]
+        sides = math.sqrt(positions * size) + math.sqrt(positions * out)
+        crossed: Tensor = (factors * self.lengths() * step).sqrt() * sides
+        return crossed + positions * math.sqrt(size * out) / 4 * step
+
+    def lengths(self) -> Tensor:
+        flow, entered = self._norms
+        return flow * entered
 
     def each(self) -> Tensor:
         return Held(torch.bmm(self.flow.mT, self.entered)).each()
@@ -108,6 +169,11 @@ def _weighed(factors: Tensor, *tensors: Tensor) -> list[Tensor]:
     """All of them for the records that count at all: most of a block belongs to one class."""
     counts = factors != 0
     return [factors.double(), *tensors] if counts.all() else [factors.double()[counts], *(t[counts] for t in tensors)]
+
+
+def _power_of_two(exponents: Tensor) -> Tensor:
+    """Exactly, written into the exponent's bits: a library's power may round, and by where a number stands."""
+    return (exponents.long().clamp(-1000, 1000) + 1023 << 52).view(torch.float64)
 
 
 def only_kept(tensor: Tensor, kept: Tensor) -> Tensor:

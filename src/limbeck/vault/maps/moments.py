@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from limbeck.vault.maps.base import Map, clip_rows, in_blocks, outer_sums
+from limbeck.vault.maps.base import Map, in_blocks, outer_sums
+from limbeck.vault.maps.bound import Bound, clip_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +26,13 @@ class Identity(Map):
 
 @dataclass(frozen=True, kw_only=True)
 class OneHot(Map):
-    """The class of the record; its sum is the class counts."""
+    """The class of the record; its sum is the class counts. A label beyond `classes` is a row of zeros, and never raises."""
 
     kind: ClassVar[str] = "one_hot"
     classes: int
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
-        return nn.functional.one_hot(y, self.classes).to(x.dtype)
+        return (y[:, None] == torch.arange(self.classes, device=y.device)).to(x.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +55,8 @@ class SecondMoment(Map):
         return clip_rows(self._centred(x), 1.0)
 
     def clipped_sum(
-        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
     ) -> Tensor:
         """One matrix product per row instead of an outer product per record. Guarantee: that of `outer_sums`."""
-        vectors = in_blocks(lambda part, _: self._centred(part), x, y, math.sqrt(clip), block or self.block)
+        vectors = in_blocks(lambda part, _: self._centred(part), x, y, bound.root(), block or self.block)
         return outer_sums(vectors, row, count)

@@ -14,6 +14,7 @@ from limbeck.errors import BadInput
 from limbeck.nets import Augmentation, NetSpec, build
 from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.blocks import blocks
+from limbeck.vault.maps.bound import Bound
 from limbeck.vault.maps.clipped_gradients import ClippedGradients
 from limbeck.vault.maps.random_features import augmented_block, changed_by_each
 
@@ -54,6 +55,10 @@ class NetworkGradient(Map):
     def block(self) -> int:
         return _gradient_block(self.net, self.shape, self.classes)
 
+    @property
+    def width(self) -> int:
+        return sum(value.numel() for value in self.weights.values())
+
     def augmented(self, x: Tensor, y: Tensor) -> Tensor:
         return augmented_block(x, y, self.augmentation, self.seed, self.shape)
 
@@ -65,17 +70,27 @@ class NetworkGradient(Map):
         return torch.cat([rows, changed_by_each(x, self.augmentation)], dim=1)
 
     def clipped_sum(
-        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
     ) -> Tensor:
         """Without a row for every record.
 
-        Guarantee: `ClippedGradients.add_clipped` bounds each record's part by `clip`; a record is in one row.
+        Guarantee: `ClippedGradients.add_clipped` bounds each record's part by the clip; a record is in one row.
         """
         engine, per_layer = self._engine(x.device), self.clipping == "per_layer"
         total = engine.zeros(count)
         for real, (part, labels, rows) in blocks(block or self.block, x, y, row):
-            engine.add_clipped(total, self.augmented(part, labels), labels, rows, real, clip, per_layer)
+            engine.add_clipped(total, self.augmented(part, labels), labels, rows, real, bound, per_layer)
         return total
+
+    def clipped_rows(self, x: Tensor, y: Tensor, bound: Bound, block: int) -> Tensor:
+        if self.clipping == "joint":
+            return super().clipped_rows(x, y, bound, block)
+        sizes, each = [value.numel() for value in self.weights.values()], bound.share(len(self.weights))
+
+        def clipped(rows: Tensor) -> Tensor:
+            return torch.cat([each.rows(part) for part in torch.split(rows, sizes, dim=1)], dim=1)
+
+        return torch.cat([clipped(self.rows(part, labels))[:real] for real, (part, labels) in blocks(block, x, y)])
 
     def parameters(self) -> dict[str, Any]:
         hashes = {

@@ -19,8 +19,9 @@ from limbeck.errors import BadInput
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.features.embedding import records_at_once
 from limbeck.nets.training.warp import warp
-from limbeck.vault.maps.base import Map, clip_rows, in_blocks, outer_sums
+from limbeck.vault.maps.base import Map, in_blocks, outer_sums
 from limbeck.vault.maps.blocks import block_size
+from limbeck.vault.maps.bound import Bound, clip_rows
 
 FORMS = ("vector", "length", "outer")
 
@@ -61,12 +62,12 @@ class Residual(Map):
         return clip_rows(self._vectors(x, y), 1.0) if self.form == "outer" else super().trial(x, y)
 
     def clipped_sum(
-        self, x: Tensor, row: Tensor, y: Tensor, count: int, clip: float, block: int | None = None
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
     ) -> Tensor:
         """Outer products without a row for every record. Guarantee: that of `outer_sums`, or of every map."""
         if self.form != "outer":
-            return super().clipped_sum(x, row, y, count, clip, block)
-        return outer_sums(in_blocks(self._vectors, x, y, math.sqrt(clip), block or self.block), row, count)
+            return super().clipped_sum(x, row, y, count, bound, block)
+        return outer_sums(in_blocks(self._vectors, x, y, bound.root(), block or self.block), row, count)
 
     def parameters(self) -> dict[str, Any]:
         return {"centre": _hash(self.centre), "scale": self.scale, "basis": _hash(self.basis), "form": self.form}

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.vault.maps.base import Map, clip_rows
+from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.bound import clip_rows
 from limbeck.vault.maps.network_gradient import NetworkGradient
 
 NORM, DIMENSION = "norm", "dimension"
@@ -46,6 +47,10 @@ class TopGradient(Map):
     @property
     def block(self) -> int:
         return min(self.gradient.block, self.chunk)
+
+    @property
+    def width(self) -> int:
+        return self.gradient.width
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         clipped = clip_rows(self.gradient.rows(x, y), self.clip)

@@ -1,0 +1,46 @@
+"""The records of a part. Of a split by hash the vault alone can choose them, because only the ledger knows the key."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from limbeck.data.parts import PartSource
+from limbeck.data.records import Records
+from limbeck.errors import WallBreach
+from limbeck.privacy.part import PartOf
+from limbeck.privacy.unit import UNIT_RECORD
+from limbeck.vault.keyed_hash import unit_hashes
+from limbeck.vault.ledger import Ledger, Split
+from limbeck.vault.source import PrivateSource
+
+
+def part_of_source(source: PrivateSource) -> PartOf | None:
+    """Which part a source holds; None for a whole data set."""
+    return source.part if isinstance(source, PartSource) else None
+
+
+def load_records(source: PrivateSource, ledger: Ledger) -> Records:
+    """What a source holds, once it is paid for."""
+    part = part_of_source(source)
+    if part is None or part.classes:
+        return source.load()
+    assert isinstance(source, PartSource)
+    split = ledger.split(part.parent, part.split)
+    if split is None or split.kind != "hash":
+        raise WallBreach(f"The ledger knows no split {part.split!r} by hash of data set {part.parent!r}.")
+    records = source.whole.load()
+    if part.unit != UNIT_RECORD and records.units is None:
+        raise WallBreach(
+            f"The reader of {part.parent!r} does not say whose each record is, so persons cannot be kept apart."
+        )
+    return hash_part(records, split, part.part)
+
+
+def hash_part(records: Records, split: Split, part: int) -> Records:
+    """The records of one part, counted from 1.
+
+    Guarantee: a unit is in exactly one part, which depends on the key and on that unit alone.
+    """
+    # The remainder of 64 random bits is uneven by less than parts / 2^64.
+    places = unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))
+    return records.only(places == part - 1)

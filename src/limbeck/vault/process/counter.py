@@ -1,0 +1,199 @@
+"""Where requests are answered: one at a time, each by the vault of its own grant.
+
+Every grant has a vault of its own over the same records and the same ledger, so that no run disturbs another one's teachers,
+and a run that fails in the middle is opened afresh, as after a restart: all that counts is journalled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from limbeck.errors import LimbeckError, RunConflict, WallBreach, ran_out
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.schema import Schema
+from limbeck.vault.api import Grant, Map, Vault
+from limbeck.vault.process.requests import (
+    Answered,
+    Ask,
+    AskDrawn,
+    AskState,
+    Book,
+    Close,
+    Describe,
+    Described,
+    Done,
+    Drawn,
+    Forget,
+    GiveBack,
+    GivenBack,
+    Granted,
+    InState,
+    Keep,
+    OpenRecords,
+    Said,
+    Sign,
+    Signed,
+    TakeUp,
+)
+
+SignStatement = Callable[[Vault, Grant, Mapping[str, Any]], Mapping[str, str]]
+MOST_VAULTS = 8  # whose teachers are held in memory; the others are kept on the disk
+MOST_FAILURES = 100
+
+
+class Counter:
+    """Answers requests.
+
+    open_vault   a vault over the records and the ledger, as after a restart
+    sign         signs a certificate of a grant, or refuses; None where nothing is signed
+    """
+
+    def __init__(self, open_vault: Callable[[], Vault], sign: SignStatement | None = None) -> None:
+        self._open_vault, self._sign = open_vault, sign
+        self._book = open_vault()  # for what the ledger alone can say
+        self._vaults: dict[str, tuple[Grant, Vault]] = {}
+        self._turn = threading.Lock()
+        self._ended = False
+        self._failures = 0
+
+    def answer(self, said: Said) -> Said:
+        """Guarantee: one request at a time reaches a vault. What only looks at the book need not wait for it."""
+        if isinstance(said, Describe):
+            return Described(self._book.describe(), self._book.randomness.mode)
+        if isinstance(said, AskState):
+            return InState(self._book.state(said.identity))
+        with self._turn:
+            if self._ended:
+                raise RuntimeError("the server has ended")
+            return self._in_turn(said)
+
+    def _in_turn(self, said: Said) -> Said:
+        match said:
+            case Book():
+                _require_grid(said.plan)
+                return Granted(self._book.grant(said.plan, said.identity).id)
+            case TakeUp():
+                _require_grid(said.plan)
+                return Granted(self._book.take_up(said.identity, said.plan, said.booked).id)
+            case AskDrawn():
+                return Drawn(dict(self._book.drawn(said.grant)))
+            case Forget():
+                self._book.forget(said.grant, said.label, said.before)
+                return Done()
+            case Sign():
+                return Signed(dict(self._signed(said)))
+            case OpenRecords() | Ask() | Keep() | GiveBack() | Close():
+                return self._by_vault(said)
+        raise WallBreach("There is no such request.")
+
+    def _signed(self, said: Sign) -> Mapping[str, str]:
+        if self._sign is None:
+            raise WallBreach("This vault signs nothing.")
+        return self._sign(self._book, said.grant, said.stated)
+
+    def _by_vault(self, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Said:
+        if isinstance(said, OpenRecords | Ask):
+            self._require_booked(said.grant)
+        held = self._vaults.pop(said.grant.id, None)
+        grant, vault = held or (said.grant, self._open_vault())
+        # After a failure the vault is not put back: its teachers may have learned without an answer that was stored.
+        reply = self._counted(vault, said)
+        if isinstance(said, OpenRecords | Ask) or (
+            held and isinstance(said, Keep | GiveBack) and reply != GivenBack(True)
+        ):
+            self._put_back(grant, vault)
+        return reply
+
+    def _require_booked(self, grant: Grant) -> None:
+        """A vault goes by the plan of the grant that it is handed, and this one comes from somebody else.
+
+        Guarantee: no vault here ever sees an open grant with a plan that is not the booked one.
+        """
+        held = self._vaults.get(grant.id)
+        if (held and held[0] == grant) or self._book.state(grant.id) != "open":
+            return  # what is not open has no answer to give, whatever its plan
+        try:
+            self._book.take_up(grant.id, grant.plan, booked=True)
+        except RunConflict as error:
+            raise WallBreach(f"It was booked with another plan: {error.message}") from None
+
+    def _counted(self, vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Said:
+        """Guarantee: failures that nobody foresaw, which might depend on records, are told MOST_FAILURES times at most."""
+        if self._failures >= MOST_FAILURES and isinstance(said, Ask):
+            raise WallBreach(
+                "Too many requests failed in ways that nobody foresaw; look into them, then start it again."
+            )
+        try:
+            return _done(vault, said)
+        except LimbeckError:
+            raise
+        except Exception:
+            self._failures += 1
+            raise
+
+    def _put_back(self, grant: Grant, vault: Vault) -> None:
+        self._vaults[grant.id] = (grant, vault)
+        while len(self._vaults) > MOST_VAULTS:
+            first = next(iter(self._vaults))  # the one that was used least lately
+            self._let_go(*self._vaults.pop(first))
+
+    def _let_go(self, grant: Grant, vault: Vault) -> None:
+        with contextlib.suppress(LimbeckError):  # then they are as old as the run's last checkpoint
+            if vault.state(grant.id) == "open":
+                vault.keep(grant)
+
+    def end(self, seconds: float) -> bool:
+        """Let the request under way end and save what teachers have learned; False if it takes longer than that."""
+        if not self._turn.acquire(timeout=seconds):
+            return False
+        try:
+            self._ended = True
+            while self._vaults:
+                self._let_go(*self._vaults.popitem()[1])
+        finally:
+            self._turn.release()
+        return True
+
+
+def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Said:
+    match said:
+        case OpenRecords():
+            vault.open_records(said.grant)
+        case Ask():
+            if isinstance(said.mapping, Map):
+                _require_fit(said.mapping, vault.describe())
+            answer = vault.ask(said.grant, said.label, said.index, said.mapping)
+            return Answered(torch.from_numpy(answer.values.copy()))
+        case Keep():
+            vault.keep(said.grant)
+        case GiveBack():
+            return GivenBack(vault.give_back(said.grant))
+        case Close():
+            vault.close(said.grant)
+    return Done()
+
+
+def _require_grid(plan: Plan) -> None:
+    """Sums and noise in doubles are for runs that an older version began, and those had their vault in their own process."""
+    if any(query.is_private and not query.on_grid for query in plan.queries):
+        raise WallBreach("The plan asks for noise in doubles, which only runs of versions before 0.4.0 have.")
+
+
+@torch.no_grad()
+def _require_fit(mapping: Map, schema: Schema) -> None:
+    """Try this very map on two public records, of the first and of the last class, whatever was tried of its form before.
+
+    Guarantee: a map that does not fit the schema fails here, and not for the sake of a record that is in the sample or not.
+    """
+    x, y = torch.zeros(2, *schema.shape), torch.tensor([0, len(schema.classes) - 1])
+    try:
+        mapping.rows(x, y)
+    except Exception as error:
+        if isinstance(error, LimbeckError) or ran_out(error):
+            raise
+        raise WallBreach(f"The map '{mapping.kind}' does not fit records of shape {schema.shape}.") from None

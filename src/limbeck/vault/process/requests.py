@@ -1,0 +1,196 @@
+"""All that may be said over the socket: a request for every call of the contract, one for a signature, and their replies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.schema import Schema
+from limbeck.vault.api import Grant
+from limbeck.vault.ensemble.teachers import Question
+from limbeck.vault.maps import Map
+from limbeck.vault.process.codec import pack, unpack
+from limbeck.vault.process.wire import Malformed, Message
+
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A request or a reply; `kind` is its name on the wire."""
+
+    kind: ClassVar[str] = ""
+
+
+@dataclass(frozen=True)
+class Describe(Said):
+    kind: ClassVar[str] = "describe"
+
+
+@dataclass(frozen=True)
+class Book(Said):
+    kind: ClassVar[str] = "grant"
+    plan: Plan
+    identity: str | None
+
+
+@dataclass(frozen=True)
+class TakeUp(Said):
+    kind: ClassVar[str] = "take_up"
+    identity: str
+    plan: Plan
+    booked: bool
+
+
+@dataclass(frozen=True)
+class AskState(Said):
+    kind: ClassVar[str] = "state"
+    identity: str
+
+
+@dataclass(frozen=True)
+class OpenRecords(Said):
+    kind: ClassVar[str] = "open_records"
+    grant: Grant
+
+
+@dataclass(frozen=True)
+class Ask(Said):
+    kind: ClassVar[str] = "ask"
+    grant: Grant
+    label: str
+    index: int
+    mapping: Map | Question
+
+
+@dataclass(frozen=True)
+class Keep(Said):
+    kind: ClassVar[str] = "keep"
+    grant: Grant
+
+
+@dataclass(frozen=True)
+class Forget(Said):
+    kind: ClassVar[str] = "forget"
+    grant: Grant
+    label: str
+    before: int
+
+
+@dataclass(frozen=True)
+class AskDrawn(Said):
+    kind: ClassVar[str] = "drawn"
+    grant: Grant
+
+
+@dataclass(frozen=True)
+class GiveBack(Said):
+    kind: ClassVar[str] = "give_back"
+    grant: Grant
+
+
+@dataclass(frozen=True)
+class Close(Said):
+    kind: ClassVar[str] = "close"
+    grant: Grant
+
+
+@dataclass(frozen=True)
+class Sign(Said):
+    """`stated`: the certificate as it will be written, without its signature."""
+
+    kind: ClassVar[str] = "sign"
+    grant: Grant
+    stated: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Described(Said):
+    """The schema, and where noise comes from, in the words of a certificate."""
+
+    kind: ClassVar[str] = "described"
+    schema: Schema
+    generator: str
+
+
+@dataclass(frozen=True)
+class Granted(Said):
+    kind: ClassVar[str] = "granted"
+    identity: str
+
+
+@dataclass(frozen=True)
+class InState(Said):
+    kind: ClassVar[str] = "in_state"
+    state: str | None
+
+
+@dataclass(frozen=True)
+class Answered(Said):
+    kind: ClassVar[str] = "answered"
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class Drawn(Said):
+    kind: ClassVar[str] = "drawn_so_far"
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class GivenBack(Said):
+    kind: ClassVar[str] = "given_back"
+    given: bool
+
+
+@dataclass(frozen=True)
+class Done(Said):
+    kind: ClassVar[str] = "done"
+
+
+@dataclass(frozen=True)
+class Signed(Said):
+    kind: ClassVar[str] = "signed"
+    signature: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Failed(Said):
+    """All that is ever said about a failure: a code of limbeck.vault.process.failures."""
+
+    kind: ClassVar[str] = "failed"
+    code: str
+
+
+REQUESTS: dict[str, type[Said]] = {
+    kind.kind: kind
+    for kind in (
+        Describe, Book, TakeUp, AskState, OpenRecords, Ask, Keep, Forget, AskDrawn, GiveBack, Close, Sign,
+    )
+}  # fmt: skip
+REPLIES: dict[str, type[Said]] = {
+    kind.kind: kind for kind in (Described, Granted, InState, Answered, Drawn, GivenBack, Done, Signed, Failed)
+}
+
+
+def message_of(said: Said) -> Message:
+    tensors: list[Tensor] = []
+    values = pack(said, tensors)
+    return Message(said.kind, values, tuple(tensors))
+
+
+def read(message: Message, listed: dict[str, type[Said]]) -> Said:
+    """What a message says. Raises Malformed for what is not in the list."""
+    kind = listed.get(message.kind)
+    if kind is None:
+        raise Malformed("a message of no known kind")
+    said: Said = unpack(kind, message.values, message.tensors)
+    for identity in (getattr(getattr(said, "grant", None), "id", None), getattr(said, "identity", None)):
+        # The vault names folders after it, and removes them: nothing but what a run draws may stand there.
+        if identity is not None and not _IDENTITY.fullmatch(identity):
+            raise Malformed("a name of a grant that is none")
+    return said
