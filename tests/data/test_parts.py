@@ -73,6 +73,15 @@ def test_a_part_keeps_the_person_of_each_record() -> None:
         assert part.schema.unit == "patient" and part.schema.units == 7 and part.schema.unit_records == 15
 
 
+@pytest.mark.parametrize("count", [2, 3, 10, 50, 1000])
+def test_a_part_by_hash_has_its_share_of_the_persons(count: int) -> None:
+    """A person is in one part, so there are fewer in each; what one of them has may be all of it."""
+    schema = dataclasses.replace(SCHEMA, unit="patient", units=50, unit_records=40)
+    part = part_of(source(schema), f"parts/1:hash {count}").schema
+    assert part.units == max(1, 50 // count)
+    assert part.unit_records == min(40, part.records) and part.records == max(1, SCHEMA.records // count)
+
+
 def test_a_part_has_no_more_persons_than_records() -> None:
     """And no fewer than the whole otherwise: everybody may be in it, and delta must be small enough for all of them."""
     schema = dataclasses.replace(SCHEMA, unit="patient", units=50)

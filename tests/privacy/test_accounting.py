@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
@@ -18,8 +19,9 @@ from limbeck.privacy import accountants, accounting, calibration
 from limbeck.privacy.accountants import gaussian_epsilon
 from limbeck.privacy.accounting import price, price_event, require_delta, sampled_gaussian
 from limbeck.privacy.calibration import calibrate, calibrate_sampled_gaussian
+from limbeck.privacy.grid import LEAST_CLIP
 from limbeck.privacy.numbers import require_positive
-from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.queries import ClippedSum, TeacherGradient, TeacherVote
 
 DELTA = 1e-5
 BAD = (math.nan, 0.0, -0.0, -1.0, 5e-324, math.inf)
@@ -216,6 +218,22 @@ def test_a_query_refuses_bad_noise_and_clip(bad: float) -> None:
         ClippedSum(label="a", map="identity", clip=1.0, noise_multiplier=bad)
     with pytest.raises(BadInput):
         ClippedSum(label="a", map="identity", clip=bad, noise_multiplier=1.0)
+
+
+def test_a_query_refuses_a_clip_that_no_gradient_can_be_cut_to() -> None:
+    """A factor of 1e-320 has four digits, and with a clip of 1e-300 a gradient's parts were no numbers at all."""
+    made: tuple[Callable[[float], object], ...] = (
+        lambda clip: ClippedSum(label="a", map="identity", clip=clip, noise_multiplier=1.0),
+        lambda clip: TeacherVote(label="a", map="sign_vote", clip=clip, noise_multiplier=1.0, teachers=2),
+        lambda clip: TeacherGradient(
+            label="a", map="critic_gradient", clip=clip, noise_multiplier=1.0, teachers=2, draws=1
+        ),
+    )
+    for query_with in made:
+        assert query_with(LEAST_CLIP)
+        for clip in (LEAST_CLIP * (1 - 1e-9), 1e-160, 1e-300):
+            with pytest.raises(BadInput, match="larger clip"):
+                query_with(clip)
 
 
 def test_a_tiny_rate_is_not_free_because_the_accountants_lose_their_digits() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from limbeck.nets import Augmentation, NetSpec, build
 from limbeck.nets.features.fourier import FourierSpec
-from limbeck.privacy.grid import step_of
+from limbeck.privacy.grid import LEAST_CLIP, step_of
 from limbeck.privacy.schema import Schema
 from limbeck.vault.encoding import encode
 from limbeck.vault.maps import Identity, NetworkGradient, OneHot, RandomFeatures, SecondMoment
@@ -175,6 +175,31 @@ def test_rows_beyond_single_precision_are_clipped_as_well() -> None:
     rows = torch.rand((500, 3072), generator=torch.Generator().manual_seed(0)) * 3.4e38
     for clip in (1.0, 0.01, 1e-5):
         assert clip_rows(rows, clip).double().norm(dim=1).max().item() <= clip
+
+
+@pytest.mark.parametrize("length", [1e-140, 1e-155, 1e-160, 1e-161, 1e-200, 1e-250, 1e-307])
+@pytest.mark.parametrize("shorter", [1e-10, 1e-50])
+def test_rows_whose_squares_are_too_small_for_a_double_are_clipped_as_well(length: float, shorter: float) -> None:
+    """A public centre or scale in double precision makes such rows. Their norm, as it is computed, may be 0."""
+    rows = torch.rand((50, 64), generator=torch.Generator().manual_seed(0), dtype=torch.float64) * length
+    clip = max(length * shorter, 1e-307)
+    step = step_of(clip, 1.0)
+    for clipped, most in ((clip_rows(rows, clip), clip), (Bound(clip, step).rows(rows), clip / step)):
+        assert (clipped / most).norm(dim=1).max().item() <= 1.0
+
+
+@pytest.mark.parametrize("clip", [LEAST_CLIP, 1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("kind", ["mlp", "linear", "convnet"])
+def test_gradients_of_any_size_keep_to_the_least_clip(kind: str, clip: float) -> None:
+    """From there down the factors of long gradients are no normal doubles, their products no numbers."""
+    mapping = gradient(NetSpec(kind=kind, width=4, depth=2))
+    sizes = torch.tensor([1e-45, 1e-30, 1e-6, 1.0, 1e6, 1e12, 1e19, 1e30, 3e38])
+    x = sizes[:, None, None, None] * torch.linspace(-1, 1, 64).view(1, *SHAPE)
+    x[:, 0, 0] = 0.0
+    y, row, bound = torch.arange(len(x)) % CLASSES, torch.arange(len(x)), Bound(clip, step_of(clip, 0.05))
+    whole = mapping.clipped_sum(x, row, y, len(x), bound)
+    assert whole.isfinite().all() and torch.equal(whole, whole.round())
+    assert whole.norm(dim=1).max().item() <= clip / bound.step
 
 
 def test_short_rows_are_left_as_they_are() -> None:

@@ -124,6 +124,16 @@ def test_two_votes_for_bins_are_never_further_apart_than_the_clip() -> None:
     assert (one - other).norm().item() == pytest.approx(clip, rel=1e-12)
 
 
+@pytest.mark.parametrize("length", [1e30, 3e38])
+def test_a_teacher_that_has_gone_wild_votes_for_some_bin(length: float) -> None:
+    """A projection adds and subtracts: of huge numbers that is no number. Whether a vote can be had must not tell of a record."""
+    asked = question(BinVote, 3)
+    signs = torch.randn((2, 3, 64), generator=torch.Generator().manual_seed(1)).sign()
+    votes = asked.votes(torch.zeros(2, 3), signs * length, torch.rand)
+    assert votes.min() >= 0 and votes.max() < 4
+    assert asked.bounded(votes, Bound(math.sqrt(2 * 15))).sum(1).tolist() == [15.0, 15.0]
+
+
 @pytest.mark.parametrize("images", [1, 3])
 def test_votes_for_bins_need_a_clip_of_the_root_of_twice_their_number(
     images: int, held: MemorySource, tmp_path: Path

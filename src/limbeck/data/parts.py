@@ -90,9 +90,15 @@ def _hash_part(source: DataSource, name: str, count: str) -> PartSource:
     if part is None or not count.isdecimal() or not part.part <= int(count):
         raise BadInput(f"A part by hash is written like thirds/2:hash 3, got '{name}:{HASH}{count}'.")
     whole = source.schema
-    # How many records of which class a part has is a secret of the key; only the expected number is public.
+    # How many records of which class a part has is a secret of the key; only the expected numbers are public.
+    records = max(1, whole.records // int(count))
     schema = dataclasses.replace(
-        whole, name=part.account, records=max(1, whole.records // int(count)), class_sizes=None
+        whole,
+        name=part.account,
+        records=records,
+        class_sizes=None,
+        units=None if whole.units is None else max(1, whole.units // int(count)),
+        unit_records=None if whole.unit_records is None else min(whole.unit_records, records),
     )
 
     def read(_: Schema) -> Records:

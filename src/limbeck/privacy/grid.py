@@ -23,6 +23,9 @@ import math
 CLIP_BITS = 30
 NOISE_BITS = 20
 MOST_NOISE_BITS = 48  # the sampler's limit (limbeck.vault.rounded_gaussian)
+# Of a smaller clip, what a record's gradient is multiplied with would be no normal double any more, and its rounding a large part
+# of it. Answers are kept in single precision, where such a clip is 0.
+LEAST_CLIP = 1e-100
 
 # How far the sampler is from a rounded Gaussian, a number: `limbeck.vault.rounded_gaussian` proves it.
 SAMPLER_ERROR_BITS = 1000

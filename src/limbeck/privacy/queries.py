@@ -30,8 +30,8 @@ from dp_accounting import (
 )
 
 from limbeck.errors import BadInput
-from limbeck.privacy.grid import sampler_delta, step_of
-from limbeck.privacy.numbers import SMALLEST_NORMAL, finite_or_word, number_from, require_count, require_positive
+from limbeck.privacy.grid import LEAST_CLIP, sampler_delta, step_of
+from limbeck.privacy.numbers import SMALLEST_NORMAL, apart, finite_or_word, number_from, require_count, require_positive
 
 
 class Noised:
@@ -117,7 +117,7 @@ class ClippedSum(Noised):
                 raise BadInput(f"clip must be positive, got clip={self.clip} in query '{self.label}'.")
         else:
             require_positive("noise_multiplier", self.noise_multiplier)
-            require_positive("clip", self.clip)
+            _require_clip(self.clip)
         if math.isinf(self.clip):
             object.__setattr__(self, "on_grid", False)  # no clip, no grid: written and read back it must stay equal
 
@@ -249,6 +249,15 @@ def _check_teacher_query(query: TeacherVote | TeacherGradient) -> None:
     require_positive("clip", query.clip)
     if query.noise_multiplier != 0:
         require_positive("noise_multiplier", query.noise_multiplier)
+        _require_clip(query.clip)
+
+
+def _require_clip(clip: float) -> None:
+    """Guarantee: a clip that is paid for is one that the maps can keep to (limbeck.privacy.grid)."""
+    require_positive("clip", clip)
+    if clip < LEAST_CLIP:
+        shown, least = apart(clip, LEAST_CLIP)
+        raise BadInput(f"clip={shown} is below {least}, where answers in single precision are 0; use a larger clip.")
 
 
 Query = ClippedSum | TeacherVote | TeacherGradient

@@ -144,7 +144,9 @@ class BinVote(Vote):
 
     def votes(self, scores: Tensor, gradients: Tensor, uniform: Uniform) -> Tensor:
         projected = self.projection()(gradients)
-        return ((projected + self.c) / (2 * self.c) * self.bins).clamp(0, self.bins - 1).long()
+        # Of huge gradients a projection is no number, and has no bin; no weight of a teacher may stop the sum (rule 8).
+        bins = torch.nan_to_num((projected + self.c) / (2 * self.c) * self.bins, nan=0.0)
+        return bins.clamp(0, self.bins - 1).long()
 
     def bounded(self, votes: Tensor, bound: Bound) -> Tensor:
         """Guarantee: a teacher puts one vote for each number; at worst each moves to another bin, so two rows lie at most

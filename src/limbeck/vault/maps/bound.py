@@ -13,7 +13,7 @@ from limbeck.privacy.queries import Noised
 # A clipped vector is a rounded product, so its norm may pass the bound by a few ulps of a float.
 # Clipping to a hair less keeps the sensitivity a true bound.
 SAFE = 1 - 1e-6
-TINY = torch.finfo(torch.float64).tiny
+UNDERFLOW = 1e-140  # more than squares that are too small for a double can add to a norm
 MOST_FACTOR = 1e300  # no row of finite numbers overflows with it, and no zero becomes NaN
 
 
@@ -62,7 +62,7 @@ class Bound:
         if math.isinf(self.clip):
             return rows.double()
         rows = torch.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
-        norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64).clamp_min(TINY)
+        norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64) + UNDERFLOW
         if not self.step:
             # In double precision: the factor of a huge row or a tiny clip is no normal single-precision number, and would
             # be rounded by more than SAFE allows for.
