@@ -101,6 +101,23 @@ def test_the_budget_that_the_refusal_names_is_enough_and_is_used_up(cli: Cli, tm
     assert account is not None and account.remaining_epsilon == 0
 
 
+def test_what_a_refusal_names_is_for_the_ledger_of_the_sweep(cli: Cli, tmp_path: Path) -> None:
+    ledger = tmp_path / "my ledger.sqlite"
+    arguments = (
+        *SMALL,
+        "--vary",
+        "epsilon=0.5,1",
+        "--set",
+        "per_class=1",
+        "--out",
+        tmp_path / "out",
+        "--ledger",
+        ledger,
+    )
+    command = cli(*arguments, "--json").json["error"]["next_command"]
+    assert command.endswith(f" --ledger '{ledger}'")
+
+
 def test_a_stopped_sweep_goes_on_and_pays_nothing_twice(
     cli: Cli, budget: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

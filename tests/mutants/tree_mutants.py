@@ -10,6 +10,7 @@ rules, curve = Faults("vault/ledger/rules.py"), Faults("vault/ledger/renyi_filte
 migration, schema = Faults("vault/ledger/migration.py"), Faults("vault/ledger/tables.py")
 checks, file = Faults("vault/ledger/checks.py"), Faults("vault/ledger/file.py")
 members, hashes = Faults("vault/part_records.py"), Faults("vault/keyed_hash.py")
+reading = Faults("data/parts.py")
 
 TREE = "vault/test_ledger_tree.py"
 FILTER = "vault/test_ledger_filter.py"
@@ -91,10 +92,38 @@ LEDGER_TREE: tuple[Mutation, ...] = (
     ),
     booking(
         "tree-whole-becomes-part",
-        "if (found := db.execute(query, some).fetchone()) is not None",
-        "if (found := db.execute(query, some).fetchone()) == ()",
+        'if (found := db.execute(booked, (name, f"{name}/", f"{name}0")).fetchone()) is not None',
+        'if (found := db.execute(booked, (name, f"{name}/", f"{name}0")).fetchone()) == ()',
         "a data set of its own is taken for a part",
         f"{TREE}::test_a_name_with_slashes_is_a_whole_until_a_split_says_otherwise",
+    ),
+    booking(
+        "tree-booked-below",
+        "WHERE dataset = ? OR (dataset >= ? AND dataset < ?) LIMIT 1",
+        "WHERE dataset = ? OR (dataset >= ? AND dataset < ? AND FALSE) LIMIT 1",
+        "an account with parts of its own gets the budget of another data set",
+        f"{TREE}::test_what_is_booked_below_an_account_keeps_it_from_becoming_a_part",
+    ),
+    booking(
+        "tree-stage-beside-the-tree",
+        'or split.kind == "stages"',
+        'or split.kind == "none"',
+        "an earlier stage is booked under a name that no account above it knows",
+        f"{MIGRATION}::test_an_earlier_stage_is_booked_under_its_own_name_only",
+    ),
+    booking(
+        "tree-read-otherwise",
+        'if any(_entry(booking.plan, "reading", "") != reading for booking in booked):',
+        "if reading == str(booked):",
+        "a record is in two disjoint parts after its schema was changed",
+        f"{TREE}::test_parts_that_were_not_read_alike_are_not_disjoint",
+    ),
+    reading(
+        "tree-reading-without-columns",
+        '*([] if by_class else ["shape", "columns"])',
+        "*([] if by_class else [])",
+        "a wider range of a column moves records to other parts",
+        f"{PARTS}::test_a_changed_schema_does_not_bring_a_record_into_a_second_part",
     ),
     # Which records
     members(

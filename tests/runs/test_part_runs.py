@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,110 @@ def test_a_part_of_one_class_keeps_the_others_as_classes(cli: Cli, thirds: None,
     assert cli("budget", "split", "digits", "each", "--classes", "0;1;2").code == 0
     made = cli("condense", "digits", "--part", "each/1", *WORDS, "--out", tmp_path / "out")
     assert made.code == 0 and len(verify(tmp_path / "out").public_assumptions.classes) == 10
+
+
+TABLE = """name = "people"
+shape = [1]
+classes = {classes}
+records = 400
+{persons}
+[[columns]]
+name = "age"
+low = 0
+high = {high}
+"""
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Callable[..., Path]:
+    """A table with four classes of 100 records each, and schemas of it."""
+    rows = [f"{number / 4},{number % 80},{'abcd'[number % 4]}" for number in range(400)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,who,label", *rows]) + "\n")
+
+    def described(name: str, classes: str = "abcd", high: int = 100, persons: str = "") -> Path:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(TABLE.format(classes=list(classes), high=high, persons=persons))
+        return path
+
+    return described
+
+
+@pytest.mark.parametrize(
+    ("split", "changed"),
+    [
+        (("--classes", "0,1;2,3"), {"classes": "cdab"}), (("--hash", 2), {"classes": "cdab"}),
+        (("--hash", 2), {"high": 120}),
+    ],
+)  # fmt: skip
+def test_a_changed_schema_does_not_bring_a_record_into_a_second_part(
+    cli: Cli, people: Callable[..., Path], tmp_path: Path, split: tuple[Any, ...], changed: dict[str, Any]
+) -> None:
+    data, first, second = tmp_path / "people.csv", people("first"), people("second", **changed)
+    assert cli("budget", "set", "people", "--epsilon", 1, "--delta", 1e-5).code == 0
+    assert cli("budget", "split", data, "two", *split, "--schema", first).code == 0
+
+    def made(part: int, schema: Path, out: str) -> Any:
+        return cli("condense", data, "--schema", schema, "--part", f"two/{part}", *WORDS, "--out", tmp_path / out)
+
+    assert made(1, first, "a").code == 0
+    refused = made(2, second, "b")
+    assert refused.code == 8 and "schema of 'people' was changed" in refused.err and not (tmp_path / "b").exists()
+    assert made(2, first, "c").code == 0
+
+
+def test_a_wider_column_does_not_change_the_class_of_a_record(
+    cli: Cli, people: Callable[..., Path], tmp_path: Path
+) -> None:
+    data, schemas = tmp_path / "people.csv", (people("first"), people("second", high=120))
+    assert cli("budget", "split", data, "two", "--classes", "0,1;2,3", "--schema", schemas[0]).code == 0
+    for part, schema in enumerate(schemas, 1):
+        words = ("--schema", schema, "--part", f"two/{part}", *WORDS, "--out", tmp_path / str(part))
+        assert cli("condense", data, *words).code == 0
+
+
+def test_a_part_by_hash_has_its_share_of_the_persons(cli: Cli, people: Callable[..., Path], tmp_path: Path) -> None:
+    data, schema = tmp_path / "people.csv", people("s", persons='unit = "who"\nunits = 80\nunit_records = 50')
+    assert cli("budget", "split", data, "ten", "--hash", 10, "--schema", schema).code == 0
+    made = cli("condense", data, "--schema", schema, "--part", "ten/1", *WORDS, "--out", tmp_path / "out")
+    assert made.code == 0, made.err
+    public = verify(tmp_path / "out").public_assumptions
+    assert (public.records, public.units, public.unit_records) == (40, 8, 40)
+
+
+def test_other_records_under_the_name_of_a_part_are_not_taken_apart(
+    cli: Cli, people: Callable[..., Path], tmp_path: Path
+) -> None:
+    data, schema, named = tmp_path / "people.csv", people("s"), tmp_path / "named.toml"
+    named.write_text(schema.read_text().replace('"people"', '"people/two/1"'))
+    assert cli("budget", "split", data, "two", "--hash", 2, "--schema", schema).code == 0
+    assert cli("budget", "split", data, "deep", "--hash", 2, "--schema", named).code == 0
+    words = ("--schema", named, "--part", "deep/1", *WORDS, "--out", tmp_path / "out")
+    refused = cli("condense", data, *words)
+    assert refused.code == 8 and "'people/two/1' is the account of a part" in refused.err
+
+
+def test_what_is_said_next_can_be_typed(cli: Cli, people: Callable[..., Path], tmp_path: Path) -> None:
+    """With the schema and the ledger; without them it would be for another data set, or another budget."""
+    data, schema, ledger = tmp_path / "people.csv", people("my schema"), tmp_path / "my ledger.sqlite"
+    given = ("--schema", schema, "--ledger", ledger)
+    assert cli("budget", "set", "people", "--epsilon", 0.5, "--ledger", ledger).code == 0
+    wanted = ("condense", data, *given, "--part", "two/1", *WORDS, "--out", tmp_path / "a", "--json")
+
+    def then(command: str) -> Any:
+        return cli(*shlex.split(command)[1:])
+
+    split = then(cli(*wanted).json["error"]["next_command"])
+    assert split.code == 0 and "2 parts" in split.out
+    assert then(cli(*wanted).json["error"]["next_command"]).code == 0  # the budget that it takes
+    said = next(line for line in split.out.splitlines() if line.startswith("next")).removeprefix("next").strip()
+    run = then(said.replace("OUT", shlex.quote(str(tmp_path / "a"))) + " --method ldpdc --set per_class=2 --set L=999")
+    assert run.code == 0, run.err
+    lower = cli("budget", "set", "people", "--epsilon", 0.1, "--ledger", ledger, "--json")
+    assert then(lower.json["error"]["next_command"]).code == 0
+    for words in (("show", "others"), ("void", "people", "nothing")):
+        failed = cli("budget", *words, "--ledger", ledger, "--json")
+        assert failed.code == 4 and then(failed.json["error"]["next_command"]).code == 0
+    assert not Path(os.environ["LIMBECK_LEDGER"]).exists()
 
 
 def test_from_python(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def sums(noise: float, rate: float = 1.0, count: int = 1) -> ClippedSum:
     return ClippedSum(label="s", map="identity", clip=1.0, noise_multiplier=noise, rate=(rate,), count=count)
 
 
-def of_method(method: str, epsilon: float, dataset: str = "digits", **settings: object) -> Plan:
-    return make_plan(open_source(dataset).schema, method_named(method, settings), epsilon, DELTA)
+def of_method(method: str, epsilon: float, dataset: str = "digits", delta: float = DELTA, **settings: object) -> Plan:
+    return make_plan(open_source(dataset).schema, method_named(method, settings), epsilon, delta)
 
 
 def text_of(plan: Plan) -> str:
@@ -299,6 +299,20 @@ def test_answers_cannot_choose_the_rule(ledger: Ledger) -> None:
     assert account(ledger).rule == "renyi" and len(rules_of(ledger)) == 1
 
 
+def test_what_a_refusal_names_is_another_budget(ledger: Ledger) -> None:
+    """By the sum the budget in force would do, but to set it once more binds nobody anew."""
+    book(ledger, of_method("dpmerf", 0.5))
+
+    def without_a_curve() -> str:
+        return ledger.book("digits", plan="{}", method="m", epsilon=1.0, delta=DELTA, counts={"s": 1})
+
+    with pytest.raises(BudgetRefused) as refused:
+        without_a_curve()
+    assert refused.value.next_command == "limbeck budget set digits --epsilon 2.02 --delta 2e-05"
+    ledger.set_budget("digits", 2.02, 2e-5)
+    without_a_curve()
+
+
 def test_a_new_budget_has_a_new_order_and_a_new_rule_at_the_next_booking(ledger: Ledger) -> None:
     plan = of_method("dpmerf", 1.0)
     for _ in range(3):
@@ -346,6 +360,19 @@ def test_parts_are_composed_by_the_same_recursion(ledger: Ledger) -> None:
     with pytest.raises(BudgetRefused, match="'digits', of which 'digits/kinds/2' is a part"):
         book(ledger, plan, kinds[1])
     assert account(ledger).spent_epsilon <= 2.0
+
+
+def test_the_rule_is_chosen_for_the_room_that_the_plans_own_part_has(ledger: Ledger) -> None:
+    """By the sum the whole is overspent under its new budget, by the filter the second half has room that the first has not."""
+    ledger.declare_split("digits", "halves", parts=2)
+    first, second = (PartOf(parent="digits", split="halves", part=number) for number in (1, 2))
+    for _ in range(3):
+        book(ledger, of_method("dpmerf", 1.0), first)
+    ledger.set_budget("digits", 2.1, 2e-5)
+    found = account(ledger, second.account)
+    assert account(ledger).spent_epsilon_sum > 2.9 and found.remaining_epsilon > 1.0
+    book(ledger, of_method("dpmerf", found.remaining_epsilon, delta=found.remaining_delta), second)
+    assert account(ledger).rule == "renyi" and account(ledger).spent_epsilon <= 2.1
 
 
 def test_a_part_may_be_bound_to_another_rule_than_the_whole(ledger: Ledger) -> None:

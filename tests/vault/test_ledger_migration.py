@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -15,12 +16,14 @@ from pathlib import Path
 import pytest
 
 from children import race, run
-from limbeck.errors import BudgetRefused, LedgerFault
+from limbeck.errors import BadInput, BudgetRefused, LedgerFault
 from limbeck.files import alone_in
-from limbeck.vault.ledger import Account, Ledger, file, migration
+from limbeck.privacy.part import PartOf
+from limbeck.vault.ledger import Account, Ledger, Wanted, file, migration
 from limbeck.vault.ledger.checks import check_kind
 from limbeck.vault.ledger.migration import migrate
 from limbeck.vault.ledger.rows import append_booking, append_budget
+from limbeck.vault.ledger.splits import EARLIER_STAGES
 from limbeck.vault.ledger.tables import APPLICATION_ID, FIRST_SCHEMA
 
 KEPT = Path(__file__).parents[1] / "kept"
@@ -148,6 +151,32 @@ def test_stages_without_a_budget_of_the_whole(tmp_path: Path) -> None:
             book(ledger, "digits/stage-1", 0.1)
         ledger.set_budget("digits", 1.5, 1e-4)
         book(ledger, "digits/stage-1", 0.5)
+
+
+def test_a_stage_that_was_not_private_is_a_sentence_for_several_plans(tmp_path: Path) -> None:
+    path = old_ledger(tmp_path / "l.sqlite")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        append_booking(db, "digits/stage-3", "{}", "dm", math.inf, 0.0, {"sum": 2}, "three")
+    with Ledger.open(path) as ledger:
+        ledger.declare_split("digits", "halves", parts=2)
+        parts = [PartOf(parent="digits", split="halves", part=number) for number in (1, 2)]
+        wanted = [
+            Wanted(dataset=part.account, plan="{}", epsilon=0.5, delta=1e-6, counts={}, part=part) for part in parts
+        ]
+        with pytest.raises(
+            BudgetRefused, match=r"requested 0\.5, remaining 0\.0, difference 0\.5.*overspent"
+        ) as refused:
+            ledger.check(wanted)
+        assert refused.value.next_command == "limbeck budget set digits --epsilon inf --delta 0.0001"
+
+
+def test_an_earlier_stage_is_booked_under_its_own_name_only(path: Path) -> None:
+    """Under that of a part it would be an account beside the tree, with a budget of its own."""
+    part = PartOf(parent="digits", split=EARLIER_STAGES, part=1, classes=(1,))
+    with Ledger.open(path) as ledger:
+        with pytest.raises(BadInput, match="knows no part"):
+            ledger.book(part.account, plan="{}", method="dm", epsilon=9.0, delta=1e-6, counts={"sum": 1}, part=part)
+        assert part.account not in by_name(ledger)
 
 
 # Kills, races and damage

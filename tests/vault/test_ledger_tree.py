@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import sqlite3
@@ -262,6 +263,60 @@ def test_bad_splits(ledger: Ledger, values: dict[str, object]) -> None:
 def test_bad_names_of_splits(ledger: Ledger, name: str) -> None:
     with pytest.raises(BadInput):
         ledger.declare_split("people", name, parts=2)
+
+
+def test_what_is_booked_below_an_account_keeps_it_from_becoming_a_part(tmp_path: Path) -> None:
+    """Its first booking is its budget; as a part it would have that of another data set instead."""
+    with Ledger.open(tmp_path / "l.sqlite") as ledger:
+        ledger.declare_split("people/thirds/1", "deep", parts=2)
+        deep = part_of("deep", 1, "people/thirds/1")
+        book(ledger, 1.0, deep)
+        ledger.set_budget("people", 9.0, 1e-4)
+        with pytest.raises(BadInput, match="can be no part"):
+            ledger.declare_split("people", "thirds", parts=3)
+        with pytest.raises(BudgetRefused):
+            book(ledger, 0.5, deep)
+
+
+def read_as(reading: str) -> str:
+    return json.dumps({"plan": {}, "reading": reading})
+
+
+def test_parts_that_were_not_read_alike_are_not_disjoint(ledger: Ledger) -> None:
+    def wanted(part: PartOf, reading: str) -> Wanted:
+        return Wanted(dataset=part.account, plan=read_as(reading), epsilon=1.0, delta=1e-6, counts={}, part=part)
+
+    def booked(part: PartOf, reading: str) -> str:
+        return ledger.book(
+            part.account, plan=read_as(reading), method="m", epsilon=1.0, delta=1e-6, counts={}, part=part
+        )
+
+    ledger.declare_split("people/thirds/1", "deep", parts=2)
+    first = booked(part_of("deep", 1, "people/thirds/1"), "a")
+    for part in (part_of("thirds", 2), part_of("thirds", 1), part_of("deep", 2, "people/thirds/1")):
+        with pytest.raises(RunConflict, match=r"schema of 'people.*' was changed"):
+            booked(part, "b")
+        with pytest.raises(RunConflict, match="may be in two parts"):
+            ledger.check([wanted(part, "b")])
+        with pytest.raises(RunConflict):
+            book(ledger, 1.0, part)
+    booked(part_of("kinds", 1), "b")  # another split, which adds up
+    booked(part_of("thirds", 2), "a")
+    assert account(ledger).spent_epsilon == 2.0
+    with Ledger.open(ledger.path) as other:
+        other.void(first)
+    with pytest.raises(RunConflict):
+        booked(part_of("thirds", 3), "b")
+
+
+def test_parts_that_add_up_may_be_read_in_any_way(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "l.sqlite") as ledger:
+        ledger.set_budget("people", 3.0, 3e-5)
+        ledger.declare_split("people", "kinds", classes=CLASSES, unit="patient")
+        for number, reading in ((1, "a"), (2, "b")):
+            part = part_of("kinds", number, unit="patient")
+            ledger.book(part.account, plan=read_as(reading), method="m", epsilon=1.0, delta=0.0, counts={}, part=part)
+        assert account(ledger).spent_epsilon == 2.0
 
 
 # Many plans at once, by any way

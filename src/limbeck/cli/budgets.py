@@ -38,11 +38,12 @@ def set_budget(
 ) -> None:
     """Set what a data set may spend in all. Never below what it has spent; there is no reset."""
     from limbeck.vault.ledger import Ledger
+    from limbeck.vault.ledger.commands import naming
     from limbeck.vault.ledger.faults import newly_made
 
     value = epsilon_value(epsilon)
     assert value is not None
-    with Ledger.open(ledger) as book:
+    with naming(ledger), Ledger.open(ledger) as book:
         if book.created:
             print(newly_made(book.path), file=sys.stderr)
         account = book.set_budget(dataset, value, delta)
@@ -59,6 +60,7 @@ def show_budget(
     """Show budgets, what is spent and what is left, and the bookings that are still open. Changes nothing."""
     from limbeck.errors import DataNotFound
     from limbeck.vault.ledger import Ledger
+    from limbeck.vault.ledger.commands import on_ledger
 
     accounts, answers, path = [], {}, _not_yet_made(ledger)
     is_there = path is None
@@ -67,16 +69,12 @@ def show_budget(
             accounts, answers, path = book.accounts(), book.answers(), book.path
             chosen = [] if dataset is None else _with_parts(book.account(dataset), accounts)
     if dataset is None:
-        lines = (
-            []
-            if is_there
-            else [f"There is no ledger yet at {path}. The first run, or 'limbeck budget set', makes one."]
-        )
+        missing = f"There is no ledger yet at {path}. The first run, or 'limbeck budget set', makes one."
         values = [_values(account, answers) for account in accounts]
         emit(
             as_json,
             {"ledger": str(path), "ledger_exists": is_there, "accounts": values},
-            [*lines, *_lines(accounts, answers)],
+            [*([] if is_there else [missing]), *_lines(accounts, answers)],
         )
         return
     if not is_there or not chosen:
@@ -84,7 +82,7 @@ def show_budget(
             f"The ledger has no budget for '{dataset}'."
             if is_there
             else f"There is no ledger yet at {path}: no budget.",
-            f"limbeck budget set {shlex.quote(dataset)} --epsilon 1 --delta 1e-5",
+            on_ledger(f"limbeck budget set {shlex.quote(dataset)} --epsilon 1 --delta 1e-5", path),
         )
     parts = [_values(part, answers) for part in chosen[1:]]
     emit(as_json, {**_values(chosen[0], answers), "parts": parts}, _lines(chosen, answers))
@@ -114,7 +112,8 @@ def split_dataset(
     from limbeck.vault.ledger import Ledger
     from limbeck.vault.ledger.faults import newly_made
 
-    described = data_reference(data, schema, label, root).source().schema
+    reference = data_reference(data, schema, label, root)
+    described = reference.source().schema
     listed = None if classes is None else class_lists(classes, len(described.classes))
     with Ledger.open(ledger) as book:
         if book.created:
@@ -135,7 +134,8 @@ def split_dataset(
         values,
         [
             f"split     {made.name} of {made.dataset}: {len(made.parts)} parts by {_by(made.kind)}; {counted}",
-            f"next      limbeck condense {shlex.quote(data)} --part {made.name}/1 --out OUT --epsilon 1",
+            f"next      limbeck condense {reference.words} --part {made.name}/1 --out OUT --epsilon 1"
+            + ("" if ledger is None else f" --ledger {shlex.quote(str(ledger))}"),
         ],
     )
 
@@ -171,8 +171,9 @@ def void_booking(
     ends without a result. The booking stays on record, as void.
     """
     from limbeck.vault.ledger import Ledger
+    from limbeck.vault.ledger.commands import naming
 
-    with Ledger.open(ledger, create=False) as book:
+    with naming(ledger), Ledger.open(ledger, create=False) as book:
         book.give_back(dataset, booking)
         account, answers = book.account(dataset), book.answers()
     values = None if account is None else _values(account, answers)

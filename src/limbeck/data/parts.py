@@ -11,6 +11,8 @@ spend adds up. `limbeck continual`, which counts on parallel parts, refuses such
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,7 +92,7 @@ def _hash_part(source: DataSource, name: str, count: str) -> PartSource:
     if part is None or not count.isdecimal() or not part.part <= int(count):
         raise BadInput(f"A part by hash is written like thirds/2:hash 3, got '{name}:{HASH}{count}'.")
     whole = source.schema
-    # How many records of which class a part has is a secret of the key; only the expected numbers are public.
+    # How many records of which class, or persons, a part has is a secret of the key; only the expected number is public.
     records = max(1, whole.records // int(count))
     schema = dataclasses.replace(
         whole,
@@ -113,7 +115,28 @@ def _place_of(whole: Schema, name: str, classes: tuple[int, ...]) -> PartOf | No
     place = _PLACE.fullmatch(name)
     if place is None:
         return None
-    return PartOf(parent=whole.name, split=place["split"], part=int(place["part"]), classes=classes, unit=whole.unit)
+    return PartOf(
+        parent=whole.name,
+        split=place["split"],
+        part=int(place["part"]),
+        classes=classes,
+        unit=whole.unit,
+        reading=_reading(whole, by_class=bool(classes)),
+    )
+
+
+def _reading(whole: Schema, by_class: bool) -> str:
+    """A digest of the entries that decide which part a record is in.
+
+    By class these are the order of the classes and where the label stands. A hash of a record is one of its encoded numbers, so
+    the columns, too; a person's is one of the id alone.
+    """
+    if whole.by_person:
+        return ""
+    entries = ["classes", "label", *([] if by_class else ["shape", "columns"])]
+    values = dataclasses.asdict(whole)
+    text = json.dumps({entry: values[entry] for entry in entries}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _part_schema(whole: Schema, name: str, indices: list[int], keep_all: bool) -> Schema:

@@ -41,6 +41,7 @@ from limbeck.runs.record import RunRecord
 from limbeck.runs.request import Request
 from limbeck.runs.resume import resume
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.commands import naming
 
 FORMAT = 1
 NAME = "sweep.json"
@@ -71,7 +72,8 @@ def run_sweep(
         )
         if only_price:
             return {"out": str(out), "price": price, "points": [_priced(job) for job in jobs if job.repeat == 1]}
-        require_budget(ledger, unpaid)
+        with naming(request.options.ledger_path):
+            require_budget(ledger, unpaid)
     _write(out / NAME, _result(spec, jobs, test))
     created = False
     for number, job in enumerate(jobs, 1):

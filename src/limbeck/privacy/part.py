@@ -16,6 +16,7 @@ class PartOf:
     part     which of its parts, counted from 1
     classes  of a split by class: indices of the parent's classes. None of a split by keyed hash
     unit     whom the schema protects; a split by class keeps records apart, but not persons
+    reading  a digest of what the schema says about which part a record is in; two readings may put one record into two parts
 
     >>> PartOf(parent="mnist", split="halves", part=2).account
     'mnist/halves/2'
@@ -26,6 +27,7 @@ class PartOf:
     part: int
     classes: tuple[int, ...] = ()
     unit: str = UNIT_RECORD
+    reading: str = ""
 
     @property
     def account(self) -> str:

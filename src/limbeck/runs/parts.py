@@ -10,6 +10,8 @@ from limbeck.data.parts import hash_part_text, part_text
 from limbeck.errors import BadInput
 from limbeck.runs.request import DataReference
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.commands import on_ledger
+from limbeck.vault.ledger.splits import checked_name
 
 _NAME = re.compile(r"(?P<split>[^/:]+)/(?P<part>[1-9][0-9]{0,8})")
 
@@ -23,14 +25,15 @@ def with_part(data: DataReference, name: str | None, ledger: Path) -> DataRefere
         return data
     place = _NAME.fullmatch(name)
     if place is None:
-        raise BadInput(f"A part is named SPLIT/NUMBER, such as thirds/2, got --part {name!r}.", "limbeck budget show")
+        command = on_ledger("limbeck budget show", ledger)
+        raise BadInput(f"A part is named SPLIT/NUMBER, such as thirds/2, got --part {name!r}.", command)
     dataset, number = data.whole().schema.name, int(place["part"])
     with Ledger.open_to_read(ledger) as book:
         split = book.split(dataset, place["split"])
-    if split is None:
+    if split is None or split.kind == "stages":  # of those nobody knows the records
         raise BadInput(
             f"Data set {dataset!r} has no split {place['split']!r}. Declare it first.",
-            f"limbeck budget split {data.data} {place['split']} --hash 2",
+            on_ledger(f"limbeck budget split {data.words} {checked_name(place['split'])} --hash 2", ledger),
         )
     if number > len(split.parts):
         raise BadInput(f"Split {split.name!r} of {dataset!r} has {len(split.parts)} parts, got --part {name!r}.")

@@ -13,7 +13,8 @@ from limbeck.vault.ledger.booking import budget_for as budget_in
 
 def wanted_plan(plan: Plan, part: PartOf | None = None) -> Wanted:
     """A plan as it would be booked. part: which part of a data set it is for; None for the whole."""
-    text = json.dumps({"plan": plan.to_dict()}, sort_keys=True)
+    reading = {"reading": part.reading} if part is not None and part.reading else {}
+    text = json.dumps({"plan": plan.to_dict(), **reading}, sort_keys=True)
     price = plan.price
     return Wanted(
         dataset=plan.dataset, plan=text, epsilon=price.epsilon, delta=price.delta, counts=plan.counts, part=part

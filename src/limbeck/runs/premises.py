@@ -22,6 +22,7 @@ from limbeck.runs.record import RunRecord
 from limbeck.runs.request import Request
 from limbeck.vault.api import Grant, Randomness, Vault
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.commands import naming
 from limbeck.vault.ledger.faults import newly_made
 from limbeck.vault.local import LocalVault
 from limbeck.vault.process.client import ProcessVault
@@ -113,7 +114,8 @@ def opened(
     if request.data.vault is not None:
         yield There(ProcessVault(request.data.vault))
         return
-    with Ledger.open(request.options.ledger_path, create=request.data.part is None) as ledger:
+    path = request.options.ledger_path
+    with naming(path), Ledger.open(path, create=request.data.part is None) as ledger:
         if ledger.created:
             reporter.say(newly_made(ledger.path))
         require_known_part(ledger, request, plan)
@@ -138,7 +140,7 @@ def reopened(out: Path, record: RunRecord, ledger: Path | None, vault: Path | No
         if not path.exists():
             error.next_command = f"{resume_command(out)} --ledger FILE"
         raise
-    with book:
+    with naming(path), book:
         unread = LocalVault(Elsewhere(record.schema), book, Randomness(options.insecure_seed))
         yield Here(unread, book)
 
@@ -148,7 +150,15 @@ def require_known_part(ledger: Ledger, request: Request, plan: Plan) -> None:
 
     Guarantee: what is spent of the whole cannot be spent once more by taking it apart.
     """
-    if request.data.part is not None and not ledger.is_part(plan.dataset):
+    if request.data.part is None:
+        return
+    whole = request.data.whole().schema.name
+    if ledger.is_part(whole):
+        raise RunConflict(
+            f"{whole!r} is the account of a part of another data set, and these records are not given as that part, so they "
+            "cannot be taken apart under this name. Nothing was booked. Give the data set another name in its schema."
+        )
+    if not ledger.is_part(plan.dataset):
         raise BudgetRefused(
             f"{plan.dataset!r} is a part of a data set, and the ledger {ledger.path} knows no split that it belongs to. "
             "Nothing was booked. Declare the split with 'limbeck budget split' and start the run again on one of its parts."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -46,6 +47,17 @@ class DataReference:
                 "With a vault's socket leave the data, --schema, --label and --root out: the vault holds the records, and "
                 "says itself what is public about them."
             )
+
+    @property
+    def words(self) -> str:
+        """The same reference as words of a command line, without its part.
+
+        >>> DataReference(data="my scans.csv", schema="scans.toml").words
+        "'my scans.csv' --schema scans.toml"
+        """
+        options = (("--schema", self.schema), ("--label", self.label), ("--root", self.root))
+        given = [word for option, value in options if value for word in (option, value)]
+        return shlex.join([*([self.data] if self.data else []), *given])
 
     def source(self, split: str = "train") -> DataSource:
         """The source of these records. Guarantee: reads no record."""

@@ -15,6 +15,7 @@ from limbeck.runs.execution import checked_device
 from limbeck.runs.request import Request
 from limbeck.vault.api import Grant, Randomness, Vault
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.commands import on_ledger
 from limbeck.vault.ledger.sums import budget_command
 from limbeck.vault.local import LocalVault
 from limbeck.vault.process.counter import Counter
@@ -76,7 +77,7 @@ def _no_budget(dataset: str, ledger: Path) -> BudgetRefused:
     return BudgetRefused(
         f"Nobody has set a budget for '{dataset}' in the ledger {ledger}, so whoever connects could spend any. How much may be "
         "spent is the data owner's decision; say it first, then serve.",
-        budget_command(dataset, 1.0, 1e-5),
+        on_ledger(budget_command(dataset, 1.0, 1e-5), ledger),
     )
 
 

@@ -202,10 +202,12 @@ class LocalVault:
         self._desks.clear()
 
     def _booked_text(self, plan: Plan) -> str:
-        """What the ledger keeps of a plan: also the generator, so that no run starts insecure and ends with a secure stamp; and
-        the unit where it is a person."""
+        """What the ledger keeps of a plan: also the generator, so that no run starts insecure and ends with a secure stamp; the
+        unit where it is a person; and of a part by which reading of the whole its records are in it."""
         unit = {"unit": self._schema.unit} if self._schema.by_person else {}
-        booked = {"generator": self._randomness.mode, "plan": plan.to_dict(), **unit}
+        part = part_of_source(self._source)
+        reading = {"reading": part.reading} if part is not None and part.reading else {}
+        booked = {"generator": self._randomness.mode, "plan": plan.to_dict(), **unit, **reading}
         return json.dumps(booked, sort_keys=True, allow_nan=False)
 
     def _booked_query(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Query:

@@ -54,6 +54,7 @@ def book_plan(db: sqlite3.Connection, wanted: Wanted, method: str, grant: str | 
         return grant
     family = read_family(db, wanted.dataset)
     _check_unit(family, wanted)
+    _check_reading(family, wanted)
     bound = check_fits(family, [wanted.as_booking()])
     grant = append_booking(db, wanted.dataset, wanted.plan, method, wanted.epsilon, wanted.delta, wanted.counts, grant)
     for rule in bound:
@@ -67,6 +68,7 @@ def check_wanted(db: sqlite3.Connection, wanted: Sequence[Wanted]) -> None:
     for each in wanted:
         _check_place(db, each)
         family = read_family(db, each.dataset)
+        _check_reading(family, each)
         families.setdefault(family.root, (family, []))[1].append(each.as_booking())
     for family, tried in families.values():
         check_fits(family, tried)
@@ -98,7 +100,12 @@ def _check_place(db: sqlite3.Connection, wanted: Wanted) -> None:
             )
         return
     split = read_split(db, checked_dataset(part.parent), part.split)
-    if split is None or wanted.dataset != checked_dataset(part.account) or not 1 <= part.part <= len(split.parts):
+    if (
+        split is None
+        or split.kind == "stages"  # its accounts have other names, so this one would be beside the tree
+        or wanted.dataset != checked_dataset(part.account)
+        or not 1 <= part.part <= len(split.parts)
+    ):
         raise BadInput(
             f"The ledger knows no part {part.part} of a split {part.split!r} of data set {part.parent!r}. Nothing was booked.",
             f"limbeck budget split DATA {part.split} --hash N",
@@ -126,13 +133,34 @@ def _check_unit(family: Family, wanted: Wanted) -> None:
         )
 
 
+def _check_reading(family: Family, wanted: Wanted) -> None:
+    """Guarantee: parts that are counted as disjoint were read alike. With its classes in another order, or other ranges of its
+    columns, a record may be in a second part, which the first one's price does not cover."""
+    reading = _entry(wanted.plan, "reading", "")
+    for split in filter(None, map(family.place, family.path(wanted.dataset))):
+        parts = set(split.accounts) if split.disjoint else set()
+        booked = [each for each in family.below(split.dataset) if parts.intersection(family.path(each.dataset))]
+        if any(_entry(booking.plan, "reading", "") != reading for booking in booked):
+            raise RunConflict(
+                f"The schema of {split.dataset!r} was changed since a plan was booked on a part of its split {split.name!r}: its "
+                f"classes, its label or its columns are others, so records of {wanted.dataset!r} may be in two parts, and the "
+                "parts no longer count as disjoint. Nothing was booked. Put the first schema back, or declare another split "
+                "under the new one; different splits add up."
+            )
+
+
 def unit_of(plan: str) -> str:
     """Whom a booked plan protects. Plans that do not say so protect records, as all did before 0.4.0."""
+    return _entry(plan, "unit", UNIT_RECORD)
+
+
+def _entry(plan: str, name: str, default: str) -> str:
+    """A text that was booked beside a plan."""
     try:
-        unit = json.loads(plan).get("unit", UNIT_RECORD)
+        found = json.loads(plan).get(name, default)
     except (ValueError, AttributeError):
-        return UNIT_RECORD
-    return unit if isinstance(unit, str) else UNIT_RECORD
+        return default
+    return found if isinstance(found, str) else default
 
 
 def give_back_unanswered(db: sqlite3.Connection, dataset: str, grant: str, ledger: Path) -> None:
@@ -162,14 +190,13 @@ def declare(db: sqlite3.Connection, wanted: Split) -> Split:
                 "Choose another name."
             )
         return known
-    names = list(wanted.accounts)
-    for start in range(0, len(names), 500):
-        some = names[start : start + 500]
-        query = f"SELECT dataset FROM bookings WHERE dataset IN ({', '.join('?' * len(some))}) LIMIT 1"
-        if (found := db.execute(query, some).fetchone()) is not None:
+    booked = "SELECT dataset FROM bookings WHERE dataset = ? OR (dataset >= ? AND dataset < ?) LIMIT 1"
+    for name in wanted.accounts:
+        # Also below it: what is booked on its own parts, if it has some, is booked on it as a whole.
+        if (found := db.execute(booked, (name, f"{name}/", f"{name}0")).fetchone()) is not None:
             raise BadInput(
-                f"Something is booked on {found[0]!r} as a data set of its own, so it can be no part of {wanted.dataset!r}. "
-                "Nothing was changed. Choose another name."
+                f"Something is booked on {found[0]!r} as a data set of its own, so {name!r} can be no part of "
+                f"{wanted.dataset!r}. Nothing was changed. Choose another name."
             )
     append_split(db, wanted)
     return wanted

@@ -147,6 +147,10 @@ def _asked(
     )
     assert everything is not None and used is not None and wanted is not None
     if not along:
+        if used.is_infinite():  # cannot grow, so what they ask is what they cost by themselves
+            alone = replace(family, bookings={}).with_bookings(tried).cost(name, measure)
+            assert alone is not None
+            return alone, used
         return less(wanted, used), used
     asked = Decimal(0)
     for booking in tried:
@@ -196,18 +200,23 @@ def enough(family: Family, name: str, budget: Budget, tried: Sequence[Booking]) 
     if bound is not None and bound.rule == "renyi":
         # The deltas of plans are not added up there, so the budget's may stay.
         largest = max(budget.delta, *(booking.delta for booking in tried))
-        if (found := _grown(family, name, Budget(_NEW, budget.epsilon, largest), tried)) is not None:
+        if (found := _grown(family, name, Budget(_NEW, budget.epsilon, largest), tried, budget)) is not None:
             return budget_command(name, found.epsilon, found.delta)
-    found = _grown(family, name, Budget(_NEW, epsilon, delta), tried)
+    found = _grown(family, name, Budget(_NEW, epsilon, delta), tried, budget)
     return budget_command(name, found.epsilon if found else epsilon, delta)
 
 
-def _grown(family: Family, name: str, start: Budget, tried: Sequence[Booking]) -> Budget | None:
-    """The first budget from `start` on, in steps of a hundredth, that the owner can set and that covers these plans."""
+def _grown(family: Family, name: str, start: Budget, tried: Sequence[Booking], in_force: Budget) -> Budget | None:
+    """The first budget from `start` on, in steps of a hundredth, that the owner can set and that covers these plans.
+
+    To set the one in force again changes nothing, and its account stays bound to the rule that refuses them.
+    """
     trial = start
     for _ in range(_STEPS):
         under = replace(family, budgets={**family.budgets, name: trial})
         covered = sum_fits(under, name, trial.epsilon, trial.delta) or filter_fits(under, name, trial)
+        if in_force.number and (trial.epsilon, trial.delta) == (in_force.epsilon, in_force.delta):
+            covered = False
         if covered and not _lacks(under, under.with_bookings(tried), name, trial, tried)[1]:
             return trial
         trial = replace(trial, epsilon=math.ceil(trial.epsilon * _STEP * 1e4) / 1e4)

@@ -51,7 +51,8 @@ def commitment_for(family: Family, account: str, budget: Budget, plan: Booking) 
     """The rule to commit to, if `plan` is the first booking under this budget.
 
     Guarantee: follows from the budget, from what is booked and from this plan's price, and from no answer. The rule by
-    which more copies of this very plan would fit; the plain sum where both are equal, or where there is no curve.
+    which more copies of this very plan would fit; the plain sum where both are equal, or where there is no curve. A plan
+    that fits by one of the two is never refused because of the other.
     """
     order = order_for(budget.epsilon, budget.delta) if has_filter(budget) else 0
     by_filter = _copies_by_filter(family, account, budget, plan, order) if order else 0
@@ -61,21 +62,24 @@ def commitment_for(family: Family, account: str, budget: Budget, plan: Booking) 
 
 
 def _copies_by_sum(family: Family, account: str, budget: Budget, plan: Booking) -> float:
-    fits = math.inf
+    if not sum_fits(family, account, budget.epsilon, budget.delta):
+        return 0
+    fits, along = math.inf, family.path(plan.dataset)
     for limit, measure in ((budget.epsilon, epsilon_of), (budget.delta, delta_of)):
-        used, price = family.cost(account, measure), measure(plan)
+        used, price = family.cost(account, measure, along), measure(plan)
         assert used is not None
-        if price == 0:
-            fits = fits if used <= exact(limit) else 0
-        elif math.isfinite(limit):
+        if price > 0 and math.isfinite(limit):
             fits = min(fits, _whole(less(exact(limit), used), price))
     return fits
 
 
 def _copies_by_filter(family: Family, account: str, budget: Budget, plan: Booking, order: int) -> float:
-    used, price = family.cost(account, divergence_at(order)), divergence_at(order)(plan)
-    if used is None or price is None or plan.delta > budget.delta:
+    total, price = filtered(family, account, budget, order), divergence_at(order)(plan)
+    if total is None or total > exact(budget.epsilon) or price is None or plan.delta > budget.delta:
         return 0
+    # The other parts of a disjoint split leave room for this plan's own.
+    used = family.cost(account, divergence_at(order), family.path(plan.dataset))
+    assert used is not None
     return _whole(less(less(exact(budget.epsilon), overhead(order, budget.delta)), used), price)
 
 
