@@ -16,22 +16,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from contract import SCHEMA, Premises, Source, VaultContract, plan_of, query_of, records_of
 from process_serving import Served, served
 from test_contract import LocalPremises
 
 from limbeck.data import Records
 from limbeck.errors import BadInput, DataUnreadable, LimbeckError, RunConflict, VaultUnreachable, WallBreach
-from limbeck.nets import NetSpec
+from limbeck.nets import NetSpec, build
 from limbeck.nets.features.fourier import FourierSpec
 from limbeck.vault.api import (
     Grant,
     Identity,
     Map,
+    NetworkGradient,
     OneHot,
     RandomFeatures,
     RandomFourier,
     Randomness,
+    Residual,
     SecondMoment,
     Vault,
 )
@@ -353,7 +356,16 @@ def test_a_map_for_fewer_classes_tells_nothing_about_labels(ledger: Ledger) -> N
 
 SMALL_NET = NetSpec(kind="mlp", width=5, depth=2)
 FOURIER = FourierSpec(numbers=144, features=20, bandwidth=0.7, seed=1)
+CONVNET = NetSpec(kind="convnet", width=4, depth=1)
+
+
+def gradient_of(**changes: torch.Tensor) -> NetworkGradient:
+    weights = {**build(CONVNET, (1, 12, 12), 3, seed=0).state_dict(), **changes}
+    return NetworkGradient(net=CONVNET, shape=(1, 12, 12), classes=3, weights=weights)
+
+
 MISFITS: dict[str, tuple[Map, Map]] = {
+    "weights": (gradient_of(), gradient_of(**{"body.0.conv.bias": torch.zeros(7)})),
     "numbers": (RandomFourier(spec=FOURIER), RandomFourier(spec=dataclasses.replace(FOURIER, numbers=100))),
     "features": (RandomFourier(spec=FOURIER), RandomFourier(spec=dataclasses.replace(FOURIER, features=30))),
     "centre": (SecondMoment(centre=(0.0,) * 144), SecondMoment(centre=(0.0,) * 5)),
@@ -385,6 +397,18 @@ def test_whether_a_map_fails_tells_nothing_about_the_sample(name: str, ledger: L
             except LimbeckError as error:
                 outcomes.append(error.message)
     assert outcomes[0] == outcomes[1] and "failed at this step" not in outcomes[0]
+
+
+@pytest.mark.parametrize("centre", [(3, 1, 144), (3,)])
+def test_a_client_cannot_lay_a_table_along_the_records(centre: tuple[int, ...], at: Served) -> None:
+    """Its own checks do not bind it. A row with all records of its block moved the sum by 256 times the clip."""
+    grant = at.vault.grant(plan_of(query_of(map="residual", by_class=False)))
+    for index, scale in enumerate((1e300, 1.0)):
+        mapping = Residual(centre=torch.zeros(3, 144), scale=scale, form="length")
+        object.__setattr__(mapping, "centre", torch.zeros(centre))
+        with pytest.raises(BadInput):
+            at.vault.ask(grant, "sums", index, mapping)
+    assert at.vault.drawn(grant) == {"sums": 0}
 
 
 def test_noise_in_doubles_is_for_runs_of_older_versions(at: Served) -> None:

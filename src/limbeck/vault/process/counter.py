@@ -17,6 +17,7 @@ from limbeck.errors import LimbeckError, RunConflict, WallBreach, ran_out
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Grant, Map, Vault
+from limbeck.vault.maps.bound import Bound
 from limbeck.vault.process.requests import (
     Answered,
     Ask,
@@ -192,8 +193,12 @@ def _require_fit(mapping: Map, schema: Schema) -> None:
     """
     x, y = torch.zeros(2, *schema.shape), torch.tensor([0, len(schema.classes) - 1])
     try:
-        mapping.rows(x, y)
+        rows = mapping.rows(x, y)
+        total = mapping.clipped_sum(x, y, y, len(schema.classes), Bound(1.0), len(x))
+        fits = rows.dim() == 2 and total.shape == (len(schema.classes), mapping.width or rows.shape[1])
     except Exception as error:
         if isinstance(error, LimbeckError) or ran_out(error):
             raise
-        raise WallBreach(f"The map '{mapping.kind}' does not fit records of shape {schema.shape}.") from None
+        fits = False
+    if not fits:
+        raise WallBreach(f"The map '{mapping.kind}' does not fit records of shape {schema.shape}.")
