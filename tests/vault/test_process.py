@@ -203,6 +203,15 @@ def test_a_server_that_is_at_work_says_so_when_it_is_to_end(ledger: Ledger) -> N
         assert at.server.stop(10.0) is True
 
 
+def test_whoever_waits_when_the_server_ends_hears_no_failure(at: Served) -> None:
+    """Its turn never came. With a failure's code the run would end as a defect, without the word to resume it."""
+    grant = at.vault.grant(plan_of())
+    assert at.server._counter.end(5.0)
+    with pytest.raises(VaultUnreachable, match="went away"):
+        at.vault.ask(grant, "sums", 0, Identity())
+    assert at.log == []
+
+
 # Failures
 
 
@@ -455,6 +464,43 @@ def test_what_the_client_cannot_say_it_does_not_send(at: Served) -> None:
     for mapping in (Identity(scale=float("nan")), Identity(scale="1"), "identity", None):  # type: ignore[arg-type]
         with pytest.raises(WallBreach, match="does not know"):
             at.vault.ask(grant, "sums", 0, mapping)  # type: ignore[arg-type]
+
+
+STEERING = "x\n\x1b[2Jlimbeck: all is well\r\u202e" + "A" * 60_000
+
+
+def test_a_request_writes_one_short_line_into_the_owners_log(at: Served) -> None:
+    """What is quoted is a stranger's: no line of its own, nothing that steers a terminal."""
+    grant = at.vault.grant(plan_of())
+    for call in (
+        lambda: at.vault.ask(grant, STEERING, 0, Identity()),
+        lambda: at.vault.forget(grant, STEERING, 1),
+        lambda: at.vault.grant(dataclasses.replace(plan_of(), dataset=STEERING)),
+        lambda: at.vault.grant(plan_of(query_of(rate=(0.5,) * 50_000))),
+    ):
+        at.log.clear()
+        with contextlib.suppress(LimbeckError):
+            call()
+        assert all(line.isprintable() and len(line) < 1200 for line in at.log)
+    with pytest.raises(WallBreach):
+        at.vault.ask(grant, STEERING, 0, Identity())
+    assert "no query 'x?" in at.log[-1] and at.log[-1].endswith("AAA ...")
+
+
+@pytest.mark.parametrize("name", [STEERING, "a\nb", "\x1b[2J", "a" * 201])
+def test_the_owners_ledger_keeps_plain_names_only(name: str, at: Served, ledger: Ledger) -> None:
+    """'limbeck budget show' prints them."""
+    for plan in (
+        dataclasses.replace(plan_of(), method=name),
+        plan_of(query_of(label=name)),
+        plan_of(query_of(map=name)),
+    ):
+        with pytest.raises(WallBreach):
+            at.vault.grant(plan)
+        with pytest.raises(WallBreach):
+            at.vault.take_up("7" * 32, plan)
+    account = ledger.account(SCHEMA.name)
+    assert account is not None and not account.bookings
 
 
 # The socket's file

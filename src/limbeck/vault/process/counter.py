@@ -41,10 +41,12 @@ from limbeck.vault.process.requests import (
     Signed,
     TakeUp,
 )
+from limbeck.vault.process.wire import CutOff
 
 SignStatement = Callable[[Vault, Grant, Mapping[str, Any]], Mapping[str, str]]
 MOST_VAULTS = 8  # whose teachers are held in memory; the others are kept on the disk
 MOST_FAILURES = 100
+LONGEST_NAME = 200
 
 
 class Counter:
@@ -70,15 +72,17 @@ class Counter:
             return InState(self._book.state(said.identity))
         with self._turn:
             if self._ended:
-                raise RuntimeError("the server has ended")
+                raise CutOff("the server ends")  # it has not failed: whoever waited asks again when it is back
             return self._in_turn(said)
 
     def _in_turn(self, said: Said) -> Said:
         match said:
             case Book():
+                _require_plain(said.plan)
                 _require_grid(said.plan)
                 return Granted(self._book.grant(said.plan, said.identity).id)
             case TakeUp():
+                _require_plain(said.plan)
                 _require_grid(said.plan)
                 return Granted(self._book.take_up(said.identity, said.plan, said.booked).id)
             case AskDrawn():
@@ -177,6 +181,13 @@ def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Sa
         case Close():
             vault.close(said.grant)
     return Done()
+
+
+def _require_plain(plan: Plan) -> None:
+    """The ledger keeps these for ever and its owner is shown them, so a stranger does not put whatever they like there."""
+    for name in (plan.method, *(text for query in plan.queries for text in (query.label, query.map))):
+        if not name.isprintable() or len(name) > LONGEST_NAME:
+            raise WallBreach(f"A plan names its method and its queries in {LONGEST_NAME} printable characters at most.")
 
 
 def _require_grid(plan: Plan) -> None:

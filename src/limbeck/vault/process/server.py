@@ -23,6 +23,7 @@ from limbeck.vault.process.wire import CutOff, Line, Malformed, receive, send
 
 Log = Callable[[str], None]
 DEFAULT = Limits()
+MOST_LOGGED = 1000  # of an error's sentence
 
 
 class VaultServer:
@@ -115,9 +116,14 @@ def _turn_away(connection: socket.socket) -> None:
 
 
 def described(error: BaseException) -> str:
-    """For the owner's log: a foreseen error's sentence; of any other one its kind and place, because it may quote a record."""
+    """For the owner's log: a foreseen error's sentence; of any other one its kind and place, because it may quote a record.
+
+    Guarantee: one line of bounded length. A sentence may quote the request, and what a stranger wrote must neither steer the
+    owner's terminal nor pass for another line of the log.
+    """
     if isinstance(error, LimbeckError | Malformed):
-        return str(error)
+        sentence = "".join(sign if sign.isprintable() else "?" for sign in str(error)[: MOST_LOGGED + 1])
+        return sentence if len(sentence) <= MOST_LOGGED else f"{sentence[:MOST_LOGGED]} ..."
     if os.environ.get("LIMBECK_DEBUG"):
         return "".join(traceback.format_exception(error))
     frames = traceback.extract_tb(error.__traceback__)
