@@ -69,17 +69,18 @@ class VaultServer:
     def _serve(self, connection: socket.socket) -> None:
         """One connection from its first byte to its last. Guarantee: nothing that is sent ends more than this connection."""
         line = Line(connection, self.limits.seconds)
-        try:
-            with connection, contextlib.ExitStack() as held:
-                message = message_of(self._reply(line, held))
-                line.allow(self.limits.time_for(sum(t.numel() * t.element_size() for t in message.tensors)))
-                send(line, message)
-        except CutOff:
-            pass  # whoever asked has gone, or is too slow; an answer is stored, and can be asked for again
-        except Exception as error:
-            self._log(described(error))
-        finally:
-            self._free.release()
+        with contextlib.ExitStack() as held:
+            held.callback(self._free.release)
+            try:
+                with connection:
+                    message = message_of(self._reply(line, held))
+                    line.allow(self.limits.time_for(sum(t.numel() * t.element_size() for t in message.tensors)))
+                    send(line, message)
+            except CutOff:
+                pass  # whoever asked has gone, or is too slow; an answer is stored, and can be asked for again
+            except Exception as error:
+                self._log(described(error))
+            # What is held goes after the error, which holds the body in its frames: else the next one comes beside it.
 
     def _reply(self, line: Line, held: contextlib.ExitStack) -> Said:
         kind = "a request"
