@@ -29,7 +29,16 @@ from limbeck.release import certificate as certificates
 from limbeck.release import verification
 from limbeck.release.statement import read_certificate
 from limbeck.report.page import report_page
-from limbeck.vault.api import Grant, Identity, Map, OneHot, RandomFeatures, Residual
+from limbeck.vault.api import (
+    FeatureResidual,
+    Grant,
+    Identity,
+    Map,
+    OneHot,
+    RandomFeatures,
+    Residual,
+    ResidualFourier,
+)
 from limbeck.vault.encoding import encode
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
@@ -367,6 +376,59 @@ def test_rule_07_a_map_that_mixes_records_is_refused_before_anything_is_read(
     with pytest.raises(WallBreach, match="one record change another"):
         vault.ask(grant, "sum", 0, kind())
     assert not source.loads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hidden(Map):
+    """Mixes records, and hides it while its scale is large."""
+
+    kind: ClassVar[str] = "hidden"
+    scale: float
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x.flatten(1) - x.flatten(1).mean(0)) / self.scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossed(Map):
+    """As many numbers in a row as there are records."""
+
+    kind: ClassVar[str] = "crossed"
+    scale: float
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.zeros(len(x), len(x)) / self.scale
+
+
+@pytest.mark.parametrize("kind", [Hidden, Crossed])
+def test_rule_07_no_number_of_a_map_hides_that_it_mixes_records(
+    kind: type[Hidden] | type[Crossed], vault: LocalVault, source: MemorySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form is tried once. A first map of it must not open the door for a second one with other numbers."""
+    monkeypatch.setitem(MAPS, kind.kind, kind)
+    asked = ClippedSum(label="sum", map=kind.kind, clip=1.0, noise_multiplier=3.0, count=2)
+    grant = vault.grant(plan_of(asked))
+    for index, scale in enumerate((1e300, 1.0)):
+        with pytest.raises(WallBreach, match="one record change another"):
+            vault.ask(grant, "sum", index, kind(scale=scale))
+    assert not source.loads
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 64), (64,), (1, 3, 64), ()])
+def test_rule_07_no_axis_of_a_residual_lies_along_the_records(shape: tuple[int, ...]) -> None:
+    """With a centre of (classes, 1, dimension) every record's row would hold all records of its block."""
+    odd, table = torch.zeros(shape), torch.zeros(3, 64)
+    net = NetSpec(kind="mlp", width=4)
+    for make in (
+        lambda: Residual(centre=odd, scale=1.0),
+        lambda: Residual(centre=table, scale=1.0, basis=odd),
+        lambda: FeatureResidual(net=net, shape=(1, 8, 8), weights={}, centre=odd, scale=1.0),
+        lambda: ResidualFourier(directions=odd, phases=torch.zeros(5), centre=table, scale=1.0),
+        lambda: ResidualFourier(directions=table, phases=table, centre=table, scale=1.0),
+        lambda: ResidualFourier(directions=table, phases=torch.zeros(5), centre=odd, scale=1.0),
+    ):
+        with pytest.raises(BadInput, match="rows and columns"):
+            make()
 
 
 def test_rule_07_the_maps_of_the_toolkit_pass() -> None:

@@ -235,3 +235,42 @@ def test_secret_draws_are_not_those_of_the_run_before(held: MemorySource, tmp_pa
         found.append([int(np.flatnonzero((rows == row).all(1))[0]) for row in rows])  # who agrees with whom
     assert found[0] != found[1]
     assert all(len(set(pattern)) > 1 for pattern in found)
+
+
+@pytest.mark.parametrize("bins", [4, 2**25])
+def test_no_gradient_is_beyond_all_bins(bins: int) -> None:
+    """Whether an answer fails must not depend on what teachers have learned: whoever asks would see that for nothing."""
+    asked = question(BinVote, 1)
+    object.__setattr__(asked, "bins", bins)
+    huge = torch.full((1, 1, 64), 3e38)
+    crossed = huge * torch.tensor([1.0, -1.0]).repeat(32)
+    assert asked.projection()(crossed).isnan().any()
+    for gradients in (huge, -huge, crossed, torch.zeros_like(huge)):
+        votes = asked.votes(torch.zeros(1, 1), gradients, torch.zeros)
+        assert votes.min() >= 0 and votes.max() < bins
+
+
+@pytest.mark.parametrize(
+    ("field", "dtype"),
+    [
+        ("x", torch.float64),
+        ("fakes", torch.int64),
+        ("y", torch.float32),
+        ("y", torch.bool),
+        ("fake_labels", torch.int32),
+    ],
+)
+def test_records_of_another_type_are_refused_before_anybody_learns(
+    field: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    schema = Schema(name="tiny", shape=(1, 8, 8), classes=("a", "b", "c"), records=60, low=0, high=1)
+    source = MemorySource(schema, Records(np.zeros((60, 1, 8, 8), dtype=np.float32), np.arange(60) % 3))
+    asked = question(SignVote, 3)
+    object.__setattr__(asked, field, getattr(asked, field).to(dtype))
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        ledger.set_budget("tiny", 100.0, 0.01)
+        vault = LocalVault(source, ledger)
+        grant = vault.grant(plan_for("tiny", vote(SignVote)))
+        with pytest.raises(WallBreach, match="labels of"):
+            vault.ask(grant, "votes", 0, asked)
+    assert not source.loads

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
 import pytest
 import torch
 from torch import Tensor
 
 from limbeck.nets import KINDS, Augmentation, NetSpec, build
 from limbeck.nets.features.embedding import CHUNK_NUMBERS, FrozenEmbedding, _chunks, records_at_once
-from limbeck.vault.maps import Identity, NetworkGradient, RandomFeatures
+from limbeck.nets.features.fourier import FourierSpec
+from limbeck.privacy.schema import Schema
+from limbeck.vault.clipped_sums import ClippedSums
+from limbeck.vault.maps import Identity, NetworkGradient, RandomFeatures, RandomFourier, SecondMoment, TopGradient
 from limbeck.vault.maps import blocks as module
-from limbeck.vault.maps.base import Map, form_of
+from limbeck.vault.maps.base import Map, form_of, stand_in
 from limbeck.vault.maps.blocks import MOST, block_size, blocks, is_steady, same_bits, steady_block
 
 SHAPE, CLASSES = (1, 8, 8), 3
@@ -104,3 +110,44 @@ def test_the_form_of_a_map_is_that_of_its_kernels() -> None:
     assert form_of(one) == form_of(other)
     assert len({form_of(m) for m in (one, gradient_of("mlp", width=9), gradient_of("linear"), Identity())}) == 4
     assert form_of(one) != form_of(NetworkGradient(**{**vars(one), "augmentation": None}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByPlace(Map):
+    """Rounds by a record's place, which a scale of 0 hides."""
+
+    kind: ClassVar[str] = "by_place"
+    scale: float
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.flatten(1) * self.scale * (1 + 2.0**-20 * (torch.arange(len(x)) % 5 == 4))[:, None]
+
+
+def test_no_number_of_a_map_hides_that_its_kernels_round_by_place() -> None:
+    """Kernels are tried once for each form; whoever chooses the first map of a form must not decide for the others."""
+    schema = Schema(name="any", shape=(64,), classes=("a", "b", "c"), records=100, low=0, high=1)
+    for scale in (1.0, 0.0):
+        assert ClippedSums(schema, torch.device("cpu")).block_for(ByPlace(scale=scale)) == 1
+    net = NetSpec(kind="mlp", width=13, depth=2)
+    honest = NetworkGradient(net=net, shape=(64,), classes=3, weights=dict(build(net, (64,), 3, 0).state_dict()))
+    zeros = replace(honest, weights={name: torch.zeros_like(value) for name, value in honest.weights.items()})
+    blocks_of = [ClippedSums(schema, torch.device("cpu")).block_for(each) for each in (honest, zeros)]
+    assert blocks_of[0] == blocks_of[1]
+
+
+def test_a_form_has_its_sizes_and_no_seeds() -> None:
+    one = RandomFourier(spec=FourierSpec(numbers=64, features=20, bandwidth=0.7, seed=1))
+    assert form_of(one) == form_of(RandomFourier(spec=replace(one.spec, seed=2, bandwidth=0.1)))
+    assert form_of(one) != form_of(RandomFourier(spec=replace(one.spec, features=30)))
+    assert form_of(SecondMoment(centre=(0.1,) * 4)) != form_of(SecondMoment(centre=(0.1,) * 5))
+
+
+def test_a_stand_in_has_the_same_form_and_none_of_the_numbers() -> None:
+    net = NetSpec(kind="convnet", width=4, depth=1)
+    weights = {name: torch.full_like(value, 7.0) for name, value in build(net, (1, 8, 8), 3, 0).state_dict().items()}
+    top = TopGradient(
+        gradient=NetworkGradient(net=net, shape=(1, 8, 8), classes=3, weights=weights), clip=1e300, share=0.9
+    )
+    other = stand_in(top)
+    assert form_of(other) == form_of(top) and other.clip == other.share == 0.5
+    assert all(value.abs().max() < 7 and value.std() > 0 for value in other.gradient.weights.values())

@@ -16,22 +16,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from contract import SCHEMA, Premises, Source, VaultContract, plan_of, query_of, records_of
 from process_serving import Served, served
 from test_contract import LocalPremises
 
 from limbeck.data import Records
 from limbeck.errors import BadInput, DataUnreadable, LimbeckError, RunConflict, VaultUnreachable, WallBreach
-from limbeck.nets import NetSpec
+from limbeck.nets import NetSpec, build
 from limbeck.nets.features.fourier import FourierSpec
 from limbeck.vault.api import (
     Grant,
     Identity,
     Map,
+    NetworkGradient,
     OneHot,
     RandomFeatures,
     RandomFourier,
     Randomness,
+    Residual,
     SecondMoment,
     Vault,
 )
@@ -200,6 +203,15 @@ def test_a_server_that_is_at_work_says_so_when_it_is_to_end(ledger: Ledger) -> N
         assert at.server.stop(10.0) is True
 
 
+def test_whoever_waits_when_the_server_ends_hears_no_failure(at: Served) -> None:
+    """Its turn never came. With a failure's code the run would end as a defect, without the word to resume it."""
+    grant = at.vault.grant(plan_of())
+    assert at.server._counter.end(5.0)
+    with pytest.raises(VaultUnreachable, match="went away"):
+        at.vault.ask(grant, "sums", 0, Identity())
+    assert at.log == []
+
+
 # Failures
 
 
@@ -353,7 +365,16 @@ def test_a_map_for_fewer_classes_tells_nothing_about_labels(ledger: Ledger) -> N
 
 SMALL_NET = NetSpec(kind="mlp", width=5, depth=2)
 FOURIER = FourierSpec(numbers=144, features=20, bandwidth=0.7, seed=1)
+CONVNET = NetSpec(kind="convnet", width=4, depth=1)
+
+
+def gradient_of(**changes: torch.Tensor) -> NetworkGradient:
+    weights = {**build(CONVNET, (1, 12, 12), 3, seed=0).state_dict(), **changes}
+    return NetworkGradient(net=CONVNET, shape=(1, 12, 12), classes=3, weights=weights)
+
+
 MISFITS: dict[str, tuple[Map, Map]] = {
+    "weights": (gradient_of(), gradient_of(**{"body.0.conv.bias": torch.zeros(7)})),
     "numbers": (RandomFourier(spec=FOURIER), RandomFourier(spec=dataclasses.replace(FOURIER, numbers=100))),
     "features": (RandomFourier(spec=FOURIER), RandomFourier(spec=dataclasses.replace(FOURIER, features=30))),
     "centre": (SecondMoment(centre=(0.0,) * 144), SecondMoment(centre=(0.0,) * 5)),
@@ -385,6 +406,18 @@ def test_whether_a_map_fails_tells_nothing_about_the_sample(name: str, ledger: L
             except LimbeckError as error:
                 outcomes.append(error.message)
     assert outcomes[0] == outcomes[1] and "failed at this step" not in outcomes[0]
+
+
+@pytest.mark.parametrize("centre", [(3, 1, 144), (3,)])
+def test_a_client_cannot_lay_a_table_along_the_records(centre: tuple[int, ...], at: Served) -> None:
+    """Its own checks do not bind it. A row with all records of its block moved the sum by 256 times the clip."""
+    grant = at.vault.grant(plan_of(query_of(map="residual", by_class=False)))
+    for index, scale in enumerate((1e300, 1.0)):
+        mapping = Residual(centre=torch.zeros(3, 144), scale=scale, form="length")
+        object.__setattr__(mapping, "centre", torch.zeros(centre))
+        with pytest.raises(BadInput):
+            at.vault.ask(grant, "sums", index, mapping)
+    assert at.vault.drawn(grant) == {"sums": 0}
 
 
 def test_noise_in_doubles_is_for_runs_of_older_versions(at: Served) -> None:
@@ -431,6 +464,43 @@ def test_what_the_client_cannot_say_it_does_not_send(at: Served) -> None:
     for mapping in (Identity(scale=float("nan")), Identity(scale="1"), "identity", None):  # type: ignore[arg-type]
         with pytest.raises(WallBreach, match="does not know"):
             at.vault.ask(grant, "sums", 0, mapping)  # type: ignore[arg-type]
+
+
+STEERING = "x\n\x1b[2Jlimbeck: all is well\r\u202e" + "A" * 60_000
+
+
+def test_a_request_writes_one_short_line_into_the_owners_log(at: Served) -> None:
+    """What is quoted is a stranger's: no line of its own, nothing that steers a terminal."""
+    grant = at.vault.grant(plan_of())
+    for call in (
+        lambda: at.vault.ask(grant, STEERING, 0, Identity()),
+        lambda: at.vault.forget(grant, STEERING, 1),
+        lambda: at.vault.grant(dataclasses.replace(plan_of(), dataset=STEERING)),
+        lambda: at.vault.grant(plan_of(query_of(rate=(0.5,) * 50_000))),
+    ):
+        at.log.clear()
+        with contextlib.suppress(LimbeckError):
+            call()
+        assert all(line.isprintable() and len(line) < 1200 for line in at.log)
+    with pytest.raises(WallBreach):
+        at.vault.ask(grant, STEERING, 0, Identity())
+    assert "no query 'x?" in at.log[-1] and at.log[-1].endswith("AAA ...")
+
+
+@pytest.mark.parametrize("name", [STEERING, "a\nb", "\x1b[2J", "a" * 201])
+def test_the_owners_ledger_keeps_plain_names_only(name: str, at: Served, ledger: Ledger) -> None:
+    """'limbeck budget show' prints them."""
+    for plan in (
+        dataclasses.replace(plan_of(), method=name),
+        plan_of(query_of(label=name)),
+        plan_of(query_of(map=name)),
+    ):
+        with pytest.raises(WallBreach):
+            at.vault.grant(plan)
+        with pytest.raises(WallBreach):
+            at.vault.take_up("7" * 32, plan)
+    account = ledger.account(SCHEMA.name)
+    assert account is not None and not account.bookings
 
 
 # The socket's file

@@ -324,6 +324,18 @@ def test_a_signal_ends_a_server_that_is_deep_in_its_work(
     assert account is not None and [booking.state for booking in account.bookings] == ["finished"]
 
 
+def test_a_vault_whose_log_nobody_reads_goes_on(folder: Path, ledger: Path, tmp_path: Path) -> None:
+    socket = folder / "s"
+    with serving_process("digits", "--socket", socket, "--ledger", ledger) as server:
+        assert server.stderr is not None
+        server.stderr.close()
+        vault = ProcessVault(socket)
+        for _ in range(3):
+            with pytest.raises(WallBreach, match="could not read"):
+                vault.state("nobody")
+        server.stderr = None
+
+
 # Teachers
 
 

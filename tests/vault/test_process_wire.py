@@ -7,11 +7,14 @@ import json
 import random
 import resource
 import socket
+import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from contract import SCHEMA, Source, plan_of, records_of
@@ -254,6 +257,51 @@ def test_of_large_bodies_one_at_a_time_is_taken_in(at: Served, monkeypatch: pyte
         assert b"malformed" in at.talk(listed + bytes(5000))  # waits for the slow one, which is cut
         assert 1.0 < time.monotonic() - began < 10
         assert b'"described"' in at.talk(frame(said()))
+
+
+def test_what_is_announced_and_does_not_come_takes_no_memory(at: Served) -> None:
+    def held() -> int:
+        """Bytes of this process that are in memory now."""
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    listed = frame(said(tensors=[{"dtype": "uint8", "shape": [1 << 30]}]), size=1 << 30)
+    before, most = held(), 0
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(4)]
+        for line in lines:
+            line.connect(str(at.path))
+            line.sendall(listed + bytes(1000))
+        time.sleep(0.3)
+        for line in lines:
+            most = max(most, held())
+            line.close()
+    assert most - before < 1 << 28
+    assert b'"described"' in at.talk(frame(said()))
+
+
+def test_the_next_large_body_comes_after_the_one_before_is_gone(at: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that one broke off: an error holds what it was raised beside."""
+    bodies: list[weakref.ref[np.ndarray]] = []
+    others: list[int] = []
+    empty = np.empty
+
+    def noted(size: int, dtype: type) -> np.ndarray:
+        made = empty(size, dtype=dtype)
+        if size == 5000:
+            others.append(sum(body() is not None for body in bodies))
+            bodies.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(at.server, "limits", Limits(seconds=3.0, small=1000))
+    monkeypatch.setattr("limbeck.vault.process.wire.np.empty", noted)
+    listed = frame(said(tensors=[{"dtype": "uint8", "shape": [5000]}]), size=5000)
+    for _ in range(5):
+        threads = [threading.Thread(target=at.talk, args=(listed + bytes(100),)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert others == [0] * 20
 
 
 def test_two_gigabytes_that_are_really_sent(at: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -101,4 +102,5 @@ def serve_vault(
 
 
 def _log(text: str) -> None:
-    print(f"limbeck: {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # whoever read it has gone; the vault goes on
+        print(f"limbeck: {text}", file=sys.stderr, flush=True)

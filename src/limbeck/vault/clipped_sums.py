@@ -13,7 +13,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.vault.encoding import encode
 from limbeck.vault.keyed_hash import record_hashes
 from limbeck.vault.maps import Map
-from limbeck.vault.maps.base import form_of, records_mix
+from limbeck.vault.maps.base import form_of, records_mix, stand_in
 from limbeck.vault.maps.blocks import block_size, steady_block
 from limbeck.vault.maps.bound import Bound
 from limbeck.vault.noise import SecretStream, Total, drawn_noise, with_noise
@@ -136,13 +136,15 @@ class ClippedSums:
     def _block(self, mapping: Map, preferred: int) -> int:
         """As many as `preferred`, or fewer: tried once for each form of map and number of threads.
 
-        Guarantee: reads public random records only. A map that mixes records has no sensitivity to speak of, and is
-        refused (rule 7); where rounding depends on a record's place, blocks are made smaller until it does not (rule 12).
+        Guarantee: reads public random records only, and no number that whoever asks has chosen decides. A map that mixes
+        records has no sensitivity to speak of, and is refused (rule 7); where rounding depends on a record's place, blocks are
+        made smaller until it does not (rule 12).
         """
         form = f"{form_of(mapping)} {torch.get_num_threads()} {preferred}"
         if form not in self._blocks:
             shape, classes = self._schema.shape, len(self._schema.classes)
-            if records_mix(mapping, shape, classes, self._device):
+            typical: Map = stand_in(mapping)
+            if any(records_mix(each, shape, classes, self._device) for each in (mapping, typical)):
                 raise WallBreach(f"The map '{mapping.kind}' lets one record change another record's row (batch norm?).")
-            self._blocks[form] = steady_block(mapping.trial, preferred, shape, classes, self._device)
+            self._blocks[form] = steady_block(typical.trial, preferred, shape, classes, self._device)
         return self._blocks[form]

@@ -51,7 +51,7 @@ class Questions:
     def new(self, step: int, weights: Weights, images: Tensor, labels: Tensor) -> FeatureResidual:
         """Centred on the set's own class means and scaled by its own residuals."""
         classes = len(self.schema.classes)
-        bare = self._question(step, weights, torch.zeros(0), 1.0, None)
+        bare = self._question(step, weights, torch.zeros(0, 0), 1.0, None)
         with torch.no_grad():
             features = bare.embed(images)
             centre = class_means(features, labels, classes)

@@ -194,6 +194,8 @@ def check_batch(query: TeacherQuery, question: Question, schema: Schema) -> None
     for x, y in ((question.fakes, question.fake_labels), (question.x, question.y)):
         if x.shape != (len(y), *schema.shape) or not len(y):
             raise WallBreach(f"'{query.label}' was asked with synthetic records of the wrong form {tuple(x.shape)}.")
+        if (x.dtype, y.dtype) != (torch.float32, torch.int64):
+            raise WallBreach(f"'{query.label}' was asked with records of {x.dtype} and labels of {y.dtype}.")
         if int(y.min()) < 0 or int(y.max()) >= len(schema.classes):
             raise WallBreach(f"'{query.label}' was asked with a label outside of the {len(schema.classes)} classes.")
     if isinstance(query, TeacherGradient) and len(question.x) % query.draws:

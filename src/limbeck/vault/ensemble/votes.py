@@ -144,9 +144,10 @@ class BinVote(Vote):
 
     def votes(self, scores: Tensor, gradients: Tensor, uniform: Uniform) -> Tensor:
         projected = self.projection()(gradients)
-        # Of huge gradients a projection is no number, and has no bin; no weight of a teacher may stop the sum (rule 8).
-        bins = torch.nan_to_num((projected + self.c) / (2 * self.c) * self.bins, nan=0.0)
-        return bins.clamp(0, self.bins - 1).long()
+        # Of huge gradients it may be no number, and the last bin's may be rounded up. That would be no bin, and fail because of
+        # what teachers have learned.
+        place = torch.nan_to_num((projected + self.c) / (2 * self.c) * self.bins, 0.0).clamp(0, self.bins - 1)
+        return place.long().clamp(max=self.bins - 1)
 
     def bounded(self, votes: Tensor, bound: Bound) -> Tensor:
         """Guarantee: a teacher puts one vote for each number; at worst each moves to another bin, so two rows lie at most

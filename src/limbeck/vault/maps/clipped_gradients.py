@@ -35,6 +35,7 @@ class ClippedGradients:
 
     def __init__(self, network: Network, shape: tuple[int, ...], weights: Weights, device: torch.device) -> None:
         require_no_mixing(network)
+        _require_fit(network, weights)
         self._network = network.to(device).requires_grad_(False)
         self._weights = {name: value.to(device) for name, value in weights.items()}
         self._passes = ConvNetPasses(network, shape, device) if ConvNetPasses.fit(network) else None
@@ -185,6 +186,15 @@ def require_no_mixing(network: nn.Module) -> None:
             )
         if isinstance(module, nn.Conv2d) and module.groups != 1:
             raise BadInput(f"The layer '{name}' has groups={module.groups}; per-record gradients need groups=1.")
+
+
+def _require_fit(network: nn.Module, weights: Weights) -> None:
+    """Guarantee: the sums are as long as the rows. Other weights would fail where, and only where, there is a record."""
+    own, given = (
+        {name: tuple(value.shape) for name, value in each.items()} for each in (network.state_dict(), weights)
+    )
+    if own != given:
+        raise BadInput("The weights are not those of the network: names or shapes differ.")
 
 
 def _records_at_once(network: nn.Module, shape: tuple[int, ...]) -> int:

@@ -45,6 +45,7 @@ class Residual(Map):
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise BadInput(f"form must be one of {', '.join(FORMS)}, got form={self.form!r}.")
+        _require_tables(centre=self.centre, **({} if self.basis is None else {"basis": self.basis}))
 
     def _vectors(self, x: Tensor, y: Tensor) -> Tensor:
         centre = self.centre.to(x.device)
@@ -87,6 +88,9 @@ class ResidualFourier:
     centre: Tensor
     scale: float
 
+    def __post_init__(self) -> None:
+        _require_tables(directions=self.directions, phases=self.phases[None], centre=self.centre)
+
     def features(self, residuals: Tensor) -> Tensor:
         """Of norm near 1, however many there are."""
         turned = residuals @ self.directions.to(residuals.device) + self.phases.to(residuals.device)
@@ -120,6 +124,9 @@ class FeatureResidual(Map):
     change: tuple[float, ...] | None = None
     waves: ResidualFourier | None = None
 
+    def __post_init__(self) -> None:
+        _require_tables(centre=self.centre)
+
     @functools.cached_property
     def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
         return {}
@@ -145,6 +152,13 @@ class FeatureResidual(Map):
         plain = {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "centre": _hash(self.centre)}
         waves = {} if self.waves is None else {"waves": self.waves.parameters()}
         return plain | {"scale": self.scale, "change": self.change, **waves}
+
+
+def _require_tables(**tensors: Tensor) -> None:
+    """Guarantee: no axis of these lies along the records, so that subtracting or multiplying one never mixes them (rule 7)."""
+    for name, value in tensors.items():
+        if value.dim() != 2:
+            raise BadInput(f"A residual takes tables with rows and columns; {name} has the shape {tuple(value.shape)}.")
 
 
 def _hash(tensor: Tensor | None) -> str | None:

@@ -17,6 +17,7 @@ from limbeck.errors import LimbeckError, RunConflict, WallBreach, ran_out
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Grant, Map, Vault
+from limbeck.vault.maps.bound import Bound
 from limbeck.vault.process.requests import (
     Answered,
     Ask,
@@ -40,10 +41,12 @@ from limbeck.vault.process.requests import (
     Signed,
     TakeUp,
 )
+from limbeck.vault.process.wire import CutOff
 
 SignStatement = Callable[[Vault, Grant, Mapping[str, Any]], Mapping[str, str]]
 MOST_VAULTS = 8  # whose teachers are held in memory; the others are kept on the disk
 MOST_FAILURES = 100
+LONGEST_NAME = 200
 
 
 class Counter:
@@ -69,15 +72,17 @@ class Counter:
             return InState(self._book.state(said.identity))
         with self._turn:
             if self._ended:
-                raise RuntimeError("the server has ended")
+                raise CutOff("the server ends")  # it has not failed: whoever waited asks again when it is back
             return self._in_turn(said)
 
     def _in_turn(self, said: Said) -> Said:
         match said:
             case Book():
+                _require_plain(said.plan)
                 _require_grid(said.plan)
                 return Granted(self._book.grant(said.plan, said.identity).id)
             case TakeUp():
+                _require_plain(said.plan)
                 _require_grid(said.plan)
                 return Granted(self._book.take_up(said.identity, said.plan, said.booked).id)
             case AskDrawn():
@@ -178,6 +183,13 @@ def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Sa
     return Done()
 
 
+def _require_plain(plan: Plan) -> None:
+    """The ledger keeps these for ever and its owner is shown them, so a stranger does not put whatever they like there."""
+    for name in (plan.method, *(text for query in plan.queries for text in (query.label, query.map))):
+        if not name.isprintable() or len(name) > LONGEST_NAME:
+            raise WallBreach(f"A plan names its method and its queries in {LONGEST_NAME} printable characters at most.")
+
+
 def _require_grid(plan: Plan) -> None:
     """Sums and noise in doubles are for runs that an older version began, and those had their vault in their own process."""
     if any(query.is_private and not query.on_grid for query in plan.queries):
@@ -192,8 +204,12 @@ def _require_fit(mapping: Map, schema: Schema) -> None:
     """
     x, y = torch.zeros(2, *schema.shape), torch.tensor([0, len(schema.classes) - 1])
     try:
-        mapping.rows(x, y)
+        rows = mapping.rows(x, y)
+        total = mapping.clipped_sum(x, y, y, len(schema.classes), Bound(1.0), len(x))
+        fits = rows.dim() == 2 and total.shape == (len(schema.classes), mapping.width or rows.shape[1])
     except Exception as error:
         if isinstance(error, LimbeckError) or ran_out(error):
             raise
-        raise WallBreach(f"The map '{mapping.kind}' does not fit records of shape {schema.shape}.") from None
+        fits = False
+    if not fits:
+        raise WallBreach(f"The map '{mapping.kind}' does not fit records of shape {schema.shape}.")

@@ -23,6 +23,7 @@ from limbeck.vault.process.wire import CutOff, Line, Malformed, receive, send
 
 Log = Callable[[str], None]
 DEFAULT = Limits()
+MOST_LOGGED = 1000  # of an error's sentence
 
 
 class VaultServer:
@@ -68,17 +69,18 @@ class VaultServer:
     def _serve(self, connection: socket.socket) -> None:
         """One connection from its first byte to its last. Guarantee: nothing that is sent ends more than this connection."""
         line = Line(connection, self.limits.seconds)
-        try:
-            with connection, contextlib.ExitStack() as held:
-                message = message_of(self._reply(line, held))
-                line.allow(self.limits.time_for(sum(t.numel() * t.element_size() for t in message.tensors)))
-                send(line, message)
-        except CutOff:
-            pass  # whoever asked has gone, or is too slow; an answer is stored, and can be asked for again
-        except Exception as error:
-            self._log(described(error))
-        finally:
-            self._free.release()
+        with contextlib.ExitStack() as held:
+            held.callback(self._free.release)
+            try:
+                with connection:
+                    message = message_of(self._reply(line, held))
+                    line.allow(self.limits.time_for(sum(t.numel() * t.element_size() for t in message.tensors)))
+                    send(line, message)
+            except CutOff:
+                pass  # whoever asked has gone, or is too slow; an answer is stored, and can be asked for again
+            except Exception as error:
+                self._log(described(error))
+            # What is held goes after the error, which holds the body in its frames: else the next one comes beside it.
 
     def _reply(self, line: Line, held: contextlib.ExitStack) -> Said:
         kind = "a request"
@@ -115,9 +117,14 @@ def _turn_away(connection: socket.socket) -> None:
 
 
 def described(error: BaseException) -> str:
-    """For the owner's log: a foreseen error's sentence; of any other one its kind and place, because it may quote a record."""
+    """For the owner's log: a foreseen error's sentence; of any other one its kind and place, because it may quote a record.
+
+    Guarantee: one line of bounded length. A sentence may quote the request, and what a stranger wrote must neither steer the
+    owner's terminal nor pass for another line of the log.
+    """
     if isinstance(error, LimbeckError | Malformed):
-        return str(error)
+        sentence = "".join(sign if sign.isprintable() else "?" for sign in str(error)[: MOST_LOGGED + 1])
+        return sentence if len(sentence) <= MOST_LOGGED else f"{sentence[:MOST_LOGGED]} ..."
     if os.environ.get("LIMBECK_DEBUG"):
         return "".join(traceback.format_exception(error))
     frames = traceback.extract_tb(error.__traceback__)

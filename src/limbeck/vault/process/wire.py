@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -92,9 +93,10 @@ class Line:
                 raise CutOff("in the middle of a message")
             got += count
 
-    def exactly(self, size: int) -> bytearray:
-        content = bytearray(size)
-        self.fill(memoryview(content))
+    def exactly(self, size: int) -> memoryview:
+        """The next bytes. Not filled with zeros first, so that what is announced and does not come takes no memory."""
+        content = np.empty(size, dtype=np.uint8).data
+        self.fill(content)
         return content
 
     def require_end(self) -> None:
@@ -159,10 +161,10 @@ def receive(line: Line, most: int = MOST_BODY, make_room: Callable[[int], None] 
     return Message(kind, fields, tuple(_tensor(line, *form) for form in forms))
 
 
-def _parsed(content: bytearray) -> dict[str, Any]:
+def _parsed(content: memoryview) -> dict[str, Any]:
     try:
         values = json.loads(
-            content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused, parse_float=_finite
+            bytes(content).decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused, parse_float=_finite
         )
     except (ValueError, RecursionError):
         raise Malformed("a header that is no JSON") from None
