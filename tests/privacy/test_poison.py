@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ TEACHERS: dict[str, Any] = {
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "elixir": {"per_class": 2, "T": 3, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0},
+    "mosaic": {"per_class": 2, "T": 2, "components": 6, "bins": 3, "sigma": 2.0},
     "ldpdc": {"per_class": 2, "L": 5, "sigma": 2.0},
     "ndpdc": {"per_class": 2, "L": 5, "I": 3, "width": 4, "sigma": 2.0},
     "dm": {"per_class": 2, "L": 5, "I": 3, "width": 4},
@@ -146,12 +148,19 @@ class PoisonedSource:
         self.loads.append(booked[-1].grant)
         random = np.random.default_rng(0)
         y = np.repeat(np.arange(3), 40).astype(np.int64)
-        return Records(random.random((120, 1, 8, 8), dtype=np.float32).view(Poisoned), y.view(Poisoned))
+        shape = (120, *self.schema.shape)
+        return Records(random.random(shape, dtype=np.float32).view(Poisoned), y.view(Poisoned))
+
+
+TABLES_ONLY = ("mosaic",)
 
 
 @pytest.fixture
-def poisoned(unsized: Schema, tmp_path: Path) -> PoisonedSource:
-    return PoisonedSource(unsized, tmp_path / "ledger.sqlite")
+def poisoned(unsized: Schema, tmp_path: Path, request: pytest.FixtureRequest) -> PoisonedSource:
+    call = getattr(request.node, "callspec", None)
+    is_table = call is not None and call.params.get("name") in TABLES_ONLY
+    schema = dataclasses.replace(unsized, shape=(5,), augmentation=()) if is_table else unsized
+    return PoisonedSource(schema, tmp_path / "ledger.sqlite")
 
 
 def test_the_poison_works() -> None:

@@ -16,7 +16,7 @@ from limbeck.nets.features.fourier import FourierSpec
 from limbeck.privacy.grid import LEAST_CLIP, step_of
 from limbeck.privacy.schema import Schema
 from limbeck.vault.encoding import encode
-from limbeck.vault.maps import Identity, NetworkGradient, OneHot, RandomFeatures, SecondMoment
+from limbeck.vault.maps import Cells, Cut, Identity, NetworkGradient, OneHot, RandomFeatures, SecondMoment
 from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.bound import Bound, clip_rows
 from limbeck.vault.maps.random_fourier import RandomFourier
@@ -63,6 +63,17 @@ def feature_residual(kind: str, change: tuple[float, ...] | None = None, waving:
     )
 
 
+def cells() -> Cells:
+    """A number that may be missing, one that is cut, and categories."""
+    edges = torch.tensor([-0.5, 0.0, 0.5], dtype=torch.float64)
+    cuts = (
+        Cut(start=0, numbers=1, edges=edges, missing=True),
+        Cut(start=9, numbers=1, edges=edges),
+        Cut(start=20, numbers=5, edges=edges[:0]),
+    )
+    return Cells(cuts=cuts, tuples=((0,), (0, 1), (1, 2), (0, 1, 2), (2, 0)))
+
+
 MAPPINGS: dict[str, Map] = {
     "identity": Identity(),
     "shifted": Identity(shift=1.0, scale=0.5),
@@ -90,6 +101,7 @@ MAPPINGS: dict[str, Map] = {
     "residual of warped features": feature_residual("convnet", (0.9, 0.1, 0.05, -0.1, 1.1, -0.05)),
     "residual of an mlp's features": feature_residual("mlp"),
     "residual and waves of features": feature_residual("convnet", waving=True),
+    "cells of a table": cells(),
     "random fourier": RandomFourier(spec=FourierSpec(numbers=64, features=50, bandwidth=0.7, seed=1)),
 }
 mappings = pytest.mark.parametrize("name", MAPPINGS)

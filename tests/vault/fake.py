@@ -119,7 +119,7 @@ class FakeVault:
         digest, kept = booking.answers[label, index]
         if kept is None or digest != mapping.digest():
             raise RunConflict("It was given for another question, or forgotten.")
-        return Answer(kept.copy() if query.by_class else kept[0].copy())
+        return Answer(kept.copy() if query.by_class else kept[0].copy(), query.noise_std)
 
     def _noised(self, query: ClippedSum, index: int, mapping: Map) -> np.ndarray:
         total = self._sum(query, mapping, self._randomness.stream(query.label, index))

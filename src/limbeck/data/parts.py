@@ -134,7 +134,7 @@ def _reading(whole: Schema, by_class: bool) -> str:
     if whole.by_person:
         return ""
     entries = ["classes", "label", *([] if by_class else ["shape", "columns"])]
-    values = dataclasses.asdict(whole)
+    values = whole.to_dict()
     text = json.dumps({entry: values[entry] for entry in entries}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,7 +1,8 @@
 """Tables: rows to and from the encoded numbers of a record, by the public columns of the schema.
 
 A numeric column takes one number, its public range scaled to [-1, 1]. A categorical column takes one number per
-category (1 for the row's category, 0 for the others) or, if ordinal, one number, its rank in the list scaled.
+category (1 for the row's category, 0 for the others) or, if ordinal, one number, its rank in the list scaled. A column that may
+be missing takes one more number: 1 for a row that has no value there, 0 for the others.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limbeck.data import csv_file
 from limbeck.data.limits import require_count, require_room
@@ -85,6 +87,15 @@ def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:
 
 
 def _encode(column: Column, cells: Sequence[Any]) -> Array:
+    encoded = _encode_values(column, cells)
+    if not column.missing:
+        return encoded
+    empty = np.array([_is_empty(cell) for cell in cells], dtype=np.float32)
+    # Whoever has no value takes nothing of the clip but for saying so.
+    return np.concatenate([encoded * (1 - empty[:, None]), empty[:, None]], axis=1)
+
+
+def _encode_values(column: Column, cells: Sequence[Any]) -> Array:
     if column.numeric:
         assert column.low is not None and column.high is not None
         values = np.array([_number(cell, column.low) for cell in cells], dtype=np.float64)
@@ -96,10 +107,15 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
         top = max(len(column.categories) - 1, 1)
         return (2 * np.maximum(ranks, 0) / top - 1).astype(np.float32)[:, None]
     # 0 and 1, not -1 and 1: the categories that a row does not have should take nothing of the clip.
-    hot = np.zeros((len(cells), column.width), dtype=np.float32)
+    hot = np.zeros((len(cells), len(column.categories)), dtype=np.float32)
     known = np.flatnonzero(ranks >= 0)
     hot[known, ranks[known]] = 1
     return hot
+
+
+def _is_empty(cell: Any) -> bool:
+    """Nothing, an empty text, or a number that is none."""
+    return cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and cell != cell)
 
 
 def number(cell: Any) -> float:
@@ -131,6 +147,22 @@ def decode_rows(x: Array, schema: Schema) -> dict[str, Array]:
 
 
 def _decode(column: Column, x: Array) -> Array:
+    decoded = _decode_values(column, x[:, : column.width - column.missing])
+    if not column.missing:
+        return decoded
+    values: Array = decoded.astype(object)
+    values[_is_missing(column, x)] = None
+    return values
+
+
+def _is_missing(column: Column, x: Array) -> NDArray[np.bool_]:
+    """Of categories the largest number wins, and "missing" is one of them."""
+    others = np.full(len(x), 0.5) if column.numeric or column.ordinal else x[:, :-1].max(axis=1)
+    missing: NDArray[np.bool_] = x[:, -1] > others
+    return missing
+
+
+def _decode_values(column: Column, x: Array) -> Array:
     if column.numeric:
         assert column.low is not None and column.high is not None
         values: Array = column.low + (np.clip(x[:, 0], -1, 1) + 1) / 2 * (column.high - column.low)

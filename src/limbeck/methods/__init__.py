@@ -17,6 +17,7 @@ from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.gpate import GPATE
 from limbeck.methods.gswgan import GSWGAN
 from limbeck.methods.ldpdc import LDPDC
+from limbeck.methods.mosaic.method import Mosaic
 from limbeck.methods.ndpdc import NDPDC
 from limbeck.methods.pategan import PATEGAN
 from limbeck.methods.psg import PSG
@@ -25,7 +26,23 @@ from limbeck.methods.settings import declared, read_settings
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (Elixir, LDPDC, NDPDC, PSG, PSGPrior, DM, DC, DSA, DPMERF, DPSGD, DataLens, PATEGAN, GPATE, GSWGAN)
+    for method in (
+        Elixir,
+        Mosaic,
+        LDPDC,
+        NDPDC,
+        PSG,
+        PSGPrior,
+        DM,
+        DC,
+        DSA,
+        DPMERF,
+        DPSGD,
+        DataLens,
+        PATEGAN,
+        GPATE,
+        GSWGAN,
+    )
 }
 
 __all__ = [

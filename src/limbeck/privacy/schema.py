@@ -29,11 +29,14 @@ class Column:
     """One column of a table: numeric with a public range, or categorical with a public list of values.
 
     A categorical column is encoded as one number per category, or as one number (its place in the list) when `ordinal`.
-    A numeric column that is `integer` is rounded to whole numbers when a synthetic record is decoded.
+    A numeric column that is `integer` is rounded to whole numbers when a synthetic record is decoded. In a column that may be
+    `missing`, an empty cell is a value of its own and takes one more number; elsewhere it is the low end, or no category.
 
     >>> Column(name="age", low=0, high=100, integer=True).width
     1
     >>> Column(name="sex", categories=("female", "male")).width
+    2
+    >>> Column(name="income", low=0, high=1e6, missing=True).width
     2
     """
 
@@ -43,10 +46,11 @@ class Column:
     categories: tuple[str, ...] = ()
     ordinal: bool = False
     integer: bool = False
+    missing: bool = False
 
     def __post_init__(self) -> None:
         require("The name of a column", self.name, isinstance(self.name, str), "a text")
-        for entry in ("ordinal", "integer"):
+        for entry in ("ordinal", "integer", "missing"):
             value = getattr(self, entry)
             require(f"{entry} of column '{self.name}'", value, isinstance(value, bool), "true or false")
         require(f"categories of column '{self.name}'", self.categories, is_texts(self.categories), "a list of texts")
@@ -64,8 +68,12 @@ class Column:
 
     @property
     def width(self) -> int:
-        """How many numbers the column takes in an encoded record."""
-        return 1 if self.numeric or self.ordinal else len(self.categories)
+        """How many numbers the column takes in an encoded record. The last one says "missing", where that may be."""
+        return (1 if self.numeric or self.ordinal else len(self.categories)) + self.missing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `missing`, which came later, only where it says something."""
+        return {key: value for key, value in dataclasses.asdict(self).items() if value or key != "missing"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +208,7 @@ class Schema:
 
         What came after the first certificates is written only where it says something (article 2 of their constitution).
         """
-        values = dataclasses.asdict(self)
+        values = dataclasses.asdict(self) | {"columns": [column.to_dict() for column in self.columns]}
         return {
             key: value for key, value in values.items() if value is not None or key not in ("units", "unit_records")
         }

@@ -36,6 +36,8 @@ from limbeck.vault.ensemble.teachers import EnsembleSpec, Question, Teacher
 from limbeck.vault.ensemble.votes import BeliefVote, BinVote, CriticGradient, LevelVote, SignVote, SketchVote
 from limbeck.vault.ledger.sums import State
 from limbeck.vault.maps import (
+    Cells,
+    Cut,
     FeatureResidual,
     Identity,
     Map,
@@ -55,8 +57,10 @@ __all__ = [
     "Ask",
     "BeliefVote",
     "BinVote",
+    "Cells",
     "Critic",
     "CriticGradient",
+    "Cut",
     "Discriminator",
     "EnsembleSpec",
     "FeatureResidual",
@@ -93,9 +97,13 @@ class Grant:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A noised sum, (classes, numbers) or (numbers,). Immutable: use it as often as you like (rule 4)."""
+    """A noised sum, (classes, numbers) or (numbers,). Immutable: use it as often as you like (rule 4).
+
+    noise_std: of the noise on each number, which the plan states; 0 if there is none.
+    """
 
     values: NDArray[np.float32]
+    noise_std: float = 0.0
 
     def __post_init__(self) -> None:
         self.values.setflags(write=False)

@@ -261,4 +261,4 @@ class LocalVault:
         by_class = isinstance(query, ClippedSum) and query.by_class
         rows = len(self._schema.classes) if by_class else 1
         values = np.frombuffer(payload, dtype=np.float32).reshape(rows, -1).copy()
-        return Answer(values if by_class else values[0])
+        return Answer(values if by_class else values[0], query.noise_std)

@@ -6,6 +6,7 @@ The list is closed: the vault accepts these kinds and no other. A kind, once rel
 from __future__ import annotations
 
 from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.cells import Cells, Cut
 from limbeck.vault.maps.moments import Identity, OneHot, SecondMoment
 from limbeck.vault.maps.network_gradient import NetworkGradient
 from limbeck.vault.maps.random_features import RandomFeatures
@@ -23,10 +24,13 @@ MAPS: dict[str, type[Map]] = {
     "random_fourier": RandomFourier,
     "residual": Residual,
     "feature_residual": FeatureResidual,
+    "cells": Cells,
 }
 
 __all__ = [
     "MAPS",
+    "Cells",
+    "Cut",
     "FeatureResidual",
     "Identity",
     "Map",

@@ -111,7 +111,8 @@ class ProcessVault:
         values = self._call(Ask(grant, label, operator.index(index), mapping), Answered).values
         if values.dtype != torch.float32:
             raise self._strange()
-        return Answer(values.numpy())
+        query = grant.plan.query(label)
+        return Answer(values.numpy(), query.noise_std if query else 0.0)
 
     def keep(self, grant: Grant) -> None:
         self._call(Keep(grant), Done)

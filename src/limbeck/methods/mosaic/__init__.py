@@ -1,0 +1,1 @@
+"""Mosaic: a whole table from noised marginals."""

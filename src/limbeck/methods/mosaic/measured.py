@@ -1,0 +1,74 @@
+"""What was measured: for each class the shares of records in every cell, and in every pair of cells, each with its variance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """sizes: cells of each column, W together. A cell is known by its place among all W.
+
+    single, single_variance   (classes, W) and (W,): shares of all records, from the columns alone
+    pairs, precision          (groups, W, W) and (W, W): shares, and one over their variance, 0 where nothing was measured; one
+                              group for each class, or one for all of them
+    """
+
+    sizes: tuple[int, ...]
+    single: Tensor
+    single_variance: Tensor
+    pairs: Tensor
+    precision: Tensor
+
+    @property
+    def by_class(self) -> bool:
+        return len(self.pairs) == len(self.single)
+
+    @property
+    def starts(self) -> list[int]:
+        return torch.cumsum(torch.tensor([0, *self.sizes]), 0).tolist()
+
+    def blocks(self) -> list[slice]:
+        """The places of each column's cells."""
+        return [slice(begin, end) for begin, end in pairwise(self.starts)]
+
+    def combined(self) -> tuple[Tensor, Tensor]:
+        """The best estimate of `single` and its variance: pairs say it, too, when they are added up.
+
+        Estimates are weighed by their precision; the noise of different pairs is independent.
+        """
+        total = self.single / self.single_variance
+        weight = (1 / self.single_variance).clone()
+        if self.by_class:
+            for block in self.blocks():
+                for other in self.blocks():
+                    variance = torch.where(
+                        self.precision[block, other] > 0, 1 / self.precision[block, other].clamp_min(1e-30), torch.inf
+                    ).sum(1)
+                    if other != block and bool(variance.isfinite().all()):
+                        total[:, block] += self.pairs[:, block, other].sum(2) / variance
+                        weight[block] += 1 / variance
+        return total / weight, 1 / weight
+
+
+def pairs_of(columns: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(combinations(range(columns), 2))
+
+
+def as_matrix(cells: Tensor, sizes: Sequence[int]) -> Tensor:
+    """(groups, cells of all pairs) as (groups, W, W), each pair at both of its places."""
+    total = sum(sizes)
+    starts = torch.cumsum(torch.tensor([0, *sizes]), 0).tolist()
+    matrix, begin = cells.new_zeros(len(cells), total, total), 0
+    for first, second in combinations(range(len(sizes)), 2):
+        count = sizes[first] * sizes[second]
+        part = cells[:, begin : begin + count].view(len(cells), sizes[first], sizes[second])
+        rows, columns = slice(starts[first], starts[first + 1]), slice(starts[second], starts[second + 1])
+        matrix[:, rows, columns], matrix[:, columns, rows] = part, part.mT
+        begin += count
+    return matrix

@@ -1,0 +1,154 @@
+"""Cells of a table: columns cut into cells, and for tuples of columns the cell that a record lies in (marginals)."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from limbeck.errors import BadInput
+from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.bound import SAFE, Bound
+
+MOST_CELLS = 1 << 24
+MOST_AT_ONCE = 1 << 22  # cells of records that are looked up together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """How one column of an encoded record becomes a cell.
+
+    start    the first of its numbers
+    numbers  how many of them: of several the largest says which cell it is, one is cut at the edges
+    edges    in encoded units; a number on an edge lies above it
+    missing  whether one more number says that there is no value, which is the last cell
+
+    >>> column = Cut(start=0, numbers=1, edges=torch.tensor([-0.5, 0.5], dtype=torch.float64), missing=True)
+    >>> column.cells, column.of(torch.tensor([[-1.0, 0.0], [0.5, 0.0], [0.9, 1.0]])).tolist()
+    (4, [0, 2, 3])
+    """
+
+    start: int
+    numbers: int
+    edges: Tensor
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        is_cut = self.numbers == 1 and self.edges.dim() == 1
+        if self.start < 0 or self.numbers < 1 or not (is_cut or (self.edges.dim() == 1 and not len(self.edges))):
+            raise BadInput("A column is cut at a list of edges, or it has a number for each of its cells.")
+
+    @property
+    def cells(self) -> int:
+        return (len(self.edges) + 1 if self.numbers == 1 else self.numbers) + self.missing
+
+    @property
+    def end(self) -> int:
+        return self.start + self.numbers + self.missing
+
+    def of(self, x: Tensor) -> Tensor:
+        """The cell of each record. A function of the record alone, which every record has (rule 8)."""
+        if self.numbers > 1:
+            return x[:, self.start : self.end].argmax(1)
+        values = x[:, self.start].double().contiguous()
+        cells = torch.searchsorted(self.edges.double().to(x.device), values, right=True)
+        if not self.missing:
+            return cells
+        return torch.where(x[:, self.start + 1] > 0.5, self.cells - 1, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells(Map):
+    """For each tuple of columns 1 / sqrt(tuples) in the cell that the record lies in: a vector of norm 1.
+
+    cuts     one for each column
+    tuples   of their places. The cells of a tuple stand in the order of their columns, the last one fastest
+    """
+
+    kind: ClassVar[str] = "cells"
+    chunk: ClassVar[int] = 1 << 15
+    cuts: tuple[Cut, ...]
+    tuples: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        places = range(len(self.cuts))
+        if not self.tuples or not all(part and all(place in places for place in part) for part in self.tuples):
+            raise BadInput(f"Every tuple has to name some of the {len(self.cuts)} columns.")
+        if sum(self._sizes) > MOST_CELLS:
+            raise BadInput(f"The tuples have {sum(self._sizes)} cells together; at most {MOST_CELLS} are added up.")
+
+    @functools.cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(math.prod(self.cuts[place].cells for place in part) for part in self.tuples)
+
+    @property
+    def width(self) -> int:
+        return sum(self._sizes)
+
+    @property
+    def weight(self) -> float:
+        """What a record adds to each of its cells."""
+        return 1 / math.sqrt(len(self.tuples))
+
+    def _cells(self, x: Tensor) -> Tensor:
+        """(records, columns)."""
+        return torch.stack([cut.of(x.flatten(1)) for cut in self.cuts], dim=1)
+
+    def _parts(self, columns: Tensor, at_once: int) -> Iterator[tuple[int, int, Tensor]]:
+        """For some tuples after the other: where their cells begin and end in the row, and (records, tuples) the cells."""
+        begin = 0
+        for start in range(0, len(self.tuples), at_once):
+            found, end = [], begin
+            for part, size in zip(self.tuples[start : start + at_once], self._sizes[start:], strict=False):
+                cell = columns[:, part[0]]
+                for place in part[1:]:
+                    cell = cell * self.cuts[place].cells + columns[:, place]
+                found.append(cell + end)
+                end += size
+            yield begin, end, torch.stack(found, dim=1)
+            begin = end
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        rows = torch.zeros(len(x), self.width, device=x.device)
+        for _, _, cells in self._parts(self._cells(x), len(self.tuples)):
+            rows.scatter_(1, cells, self.weight)
+        return rows
+
+    def trial(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._cells(x).double()
+
+    def clipped_sum(
+        self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
+    ) -> Tensor:
+        """Records are counted by cell; what each of them adds is the same whole number.
+
+        Guarantee: a record adds q to one cell of each of T tuples, so its norm is q sqrt(T), and q is rounded down: at most the
+        clip. Which cells these are depends on the record alone.
+        """
+        total = torch.zeros(count, self.width, dtype=torch.float64, device=x.device)
+        at_once = max(MOST_AT_ONCE // max(len(x), 1), 1)
+        for begin, end, cells in self._parts(self._cells(x), at_once):
+            places = row[:, None] * (end - begin) + cells - begin
+            counts = torch.bincount(places.flatten(), minlength=count * (end - begin))
+            total[:, begin:end] = counts.view(count, -1)
+        return total * self._added(bound)
+
+    def _added(self, bound: Bound) -> float:
+        if math.isinf(bound.clip):
+            return self.weight
+        most = min(bound.clip, 1.0) * SAFE * self.weight
+        return math.floor(most / bound.step) if bound.step else most
+
+    def parameters(self) -> dict[str, Any]:
+        cuts = [(cut.start, cut.numbers, _hash(cut.edges), cut.missing) for cut in self.cuts]
+        return {"cuts": cuts, "tuples": self.tuples}
+
+
+def _hash(edges: Tensor) -> str:
+    return hashlib.sha256(edges.double().cpu().contiguous().numpy().tobytes()).hexdigest()

@@ -1,0 +1,269 @@
+"""Mosaic: cells that give back what is in them, a mixture that fits noised marginals, labels that add up, whole tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from interrupted import assert_paid_once
+
+import working as work
+from limbeck.data.records import Records
+from limbeck.data.source import DataSource
+from limbeck.data.table import decode_rows, encode_rows
+from limbeck.errors import BadSettings
+from limbeck.methods import method_named
+from limbeck.methods.mosaic.axes import bin_starts, fine_axes
+from limbeck.methods.mosaic.labels import balanced
+from limbeck.methods.mosaic.measured import Measured, as_matrix
+from limbeck.methods.mosaic.mixture import Mixture
+from limbeck.privacy.schema import Column, Schema
+from limbeck.progress import Silent
+from limbeck.release.reader import read_release
+from limbeck.runs.log import RunLog
+from limbeck.vault.api import Answer, Cells
+from limbeck.vault.ledger import Ledger
+
+COLUMNS = (
+    Column(name="age", low=17, high=90, integer=True),
+    Column(name="gain", low=0, high=99_999, integer=True, missing=True),
+    Column(name="price", low=-2.5, high=1e6),
+    Column(name="city", categories=("Rome", "Oslo", "Lima"), missing=True),
+    Column(name="grade", categories=("low", "middle", "high", "top"), ordinal=True),
+)
+WIDTH = sum(column.width for column in COLUMNS)
+SCHEMA = Schema(
+    name="people", shape=(WIDTH,), classes=("no", "yes"), records=4000, low=-1.0, high=1.0, columns=COLUMNS,
+    label="paid", augmentation=(),
+)  # fmt: skip
+
+
+def people(count: int = 4000) -> tuple[dict[str, list[Any]], np.ndarray]:
+    """A table with a spike, gaps, a rare city and a label that goes by two columns together and by neither alone."""
+    random = np.random.default_rng(5)
+    age = random.integers(17, 91, count)
+    city = random.choice(["Rome", "Oslo", "Lima"], count, p=[0.7, 0.28, 0.02])
+    gain = np.where(random.random(count) < 0.8, 0, random.integers(5000, 99_999, count))
+    columns = {
+        "age": age.tolist(),
+        "gain": [None if gap else int(value) for gap, value in zip(random.random(count) < 0.2, gain, strict=True)],
+        "price": np.exp(random.normal(5, 1, count)).tolist(),
+        "city": [None if gap else str(value) for gap, value in zip(random.random(count) < 0.1, city, strict=True)],
+        "grade": np.where(age > 50, "high", "low").tolist(),
+    }
+    is_old, is_rich = age > 50, gain > 0
+    return columns, (is_old ^ is_rich).astype(np.int64)
+
+
+class Plain:
+    """A logbook that keeps nothing."""
+
+    def steps(self, total: int, state: dict[str, torch.Tensor], answers: str) -> Iterator[int]:
+        return iter(range(total))
+
+
+def run(noise: float, schema: Schema = SCHEMA, **settings: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The method on exact answers with seeded noise: what it makes, decoded."""
+    columns, y = people()
+    x = torch.from_numpy(encode_rows(columns, SCHEMA))
+    random = np.random.default_rng(1)
+
+    def ask(label: str, index: int, mapping: Any) -> Answer:
+        rows = torch.zeros(2, mapping.width).index_add_(0, torch.from_numpy(y), mapping.rows(x, torch.from_numpy(y)))
+        noised = rows.numpy() + noise * random.standard_normal(rows.shape)
+        return Answer(noised.astype(np.float32), noise)
+
+    made = method_named("mosaic", {"T": 300, "components": 100, **settings}).run(
+        schema, ask, Plain(), torch.device("cpu")
+    )
+    assert isinstance(made.x, np.ndarray)
+    return decode_rows(made.x, SCHEMA), made.y
+
+
+@pytest.mark.parametrize("place", range(len(COLUMNS)))
+def test_what_is_drawn_from_a_cell_lies_in_it_also_when_it_is_decoded(place: int) -> None:
+    axis = fine_axes(SCHEMA)[place]
+    some = np.random.default_rng(0)
+    for cut in (axis, axis.coarser([0, *range(3, axis.cells - 1, 7)]) if axis.is_cut else axis):
+        cells = some.integers(0, cut.cells, 500)
+        encoded = np.zeros((500, WIDTH), dtype=np.float32)
+        encoded[:, cut.start : cut.start + cut.column.width] = cut.encoded(cells, some)
+        again = encode_rows({name: values.tolist() for name, values in decode_rows(encoded, SCHEMA).items()}, SCHEMA)
+        for rows in (encoded, again):
+            found = cut.cut().of(torch.from_numpy(rows)).numpy()
+            # Records are kept in single precision: a number within a ten-millionth of an edge may fall to its other side.
+            assert (found == cells).mean() > (0.97 if place == 2 else 0.999) and np.abs(found - cells).max() <= 1
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=300), st.floats(0, 100), st.integers(2, 60))
+def test_bins_are_runs_of_fine_cells(counts: list[int], noise: float, most: int) -> None:
+    starts = bin_starts(np.array(counts, dtype=np.float64), noise, max(sum(counts), 1), most)
+    assert starts[0] == 0 and all(one < two for one, two in itertools.pairwise(starts)) and starts[-1] < len(counts)
+
+
+def test_a_value_that_most_records_have_is_a_bin_of_its_own_and_noise_is_none() -> None:
+    random = np.random.default_rng(2)
+    counts = random.normal(0, 20.0, 100_000)
+    counts[0] += 8000
+    counts[15_024] += 300
+    starts = bin_starts(counts, 20.0, 10_000, 40)
+    assert {0, 1, 15_024, 15_025} <= set(starts) and len(starts) < 12
+
+
+def test_counts_of_cells_are_those_of_a_plain_loop() -> None:
+    columns, y = people(300)
+    x = torch.from_numpy(encode_rows(columns, SCHEMA))
+    axes = [axis.coarser(range(0, axis.cells - 1, 9)) if axis.is_cut else axis for axis in fine_axes(SCHEMA)]
+    mapping = Cells(cuts=tuple(axis.cut() for axis in axes), tuples=((0, 3), (4,), (1, 2, 3)))
+    found = [cut.of(x).tolist() for cut in mapping.cuts]
+    expected: list[float] = []
+    for part in mapping.tuples:
+        sizes = [mapping.cuts[place].cells for place in part]
+        table = np.zeros(sizes)
+        for record in range(len(x)):
+            table[tuple(found[place][record] for place in part)] += mapping.weight
+        expected += table.flatten().tolist()
+    rows = mapping.rows(x, torch.from_numpy(y))
+    assert rows.sum(0).tolist() == pytest.approx(expected, abs=1e-3)
+    assert torch.allclose(rows.norm(dim=1), torch.ones(len(x)))
+
+
+def test_single_shares_are_bettered_by_the_sums_of_pairs() -> None:
+    sizes, random = (2, 3), torch.Generator().manual_seed(0)
+    joint = torch.rand(2, 6, generator=random)
+    joint /= joint.sum()
+    pairs = as_matrix(joint, sizes)
+    assert torch.equal(pairs, pairs.mT)
+    single = torch.stack([torch.cat([part.view(2, 3).sum(1), part.view(2, 3).sum(0)]) for part in joint])
+    precision = as_matrix(torch.full((1, 6), 4.0), sizes)[0]
+    noised = Measured(sizes, single + 0.3, torch.full((5,), 0.5), pairs, precision)
+    better, variance = noised.combined()
+    assert variance.tolist() == pytest.approx([0.3, 0.3] + [1 / 4] * 3)
+    assert torch.allclose(better[:, :2], single[:, :2] + 0.3 * 0.3 / 0.5)
+
+
+def test_a_mixture_draws_its_own_shares() -> None:
+    single = torch.tensor([[0.1, 0.2, 0.3], [0.3, 0.1, 0.4]])
+    mixture = Mixture((2, 1), single, 5, torch.Generator().manual_seed(1))
+    cells, labels = mixture.drawn(5000, np.random.default_rng(0))
+    assert cells.shape == (5000, 2) and cells[:, 1].max() == 0
+    with torch.no_grad():
+        chances, shares = mixture()
+    assert np.bincount(labels) == pytest.approx(5000 * shares.sum(1).numpy(), abs=3)
+    assert (cells[:, 0] == 0).mean() == pytest.approx(float((chances[:, :, 0] * shares).sum()), abs=0.02)
+    assert set(mixture.drawn(10, np.random.default_rng(0), label=1)[1].tolist()) == {1}
+
+
+def test_balanced_labels_add_up_in_every_cell() -> None:
+    random = np.random.default_rng(3)
+    places = np.stack([random.integers(0, 4, 6000), 4 + random.integers(0, 5, 6000)], axis=1)
+    chance = 0.1 + 0.1 * places[:, 0] + 0.05 * (places[:, 1] - 4)
+    labels = balanced(np.stack([1 - chance, chance], axis=1), places, 9, random)
+    for one, two in itertools.product(range(4), range(4, 9)):
+        here = (places == (one, two)).all(1)
+        assert labels[here].sum() == pytest.approx(chance[here].sum(), abs=6)  # about 300 rows: drawn freely +- 8
+
+
+def test_rows_have_the_shares_of_the_records_and_gaps_stay_gaps() -> None:
+    columns, y = people()
+    made, labels = run(noise=0.05)
+    assert len(labels) == 4000 and labels.mean() == pytest.approx(y.mean(), abs=0.01)
+    for name in ("gain", "city"):
+        gaps = np.mean([value is None for value in columns[name]])
+        assert np.mean([value is None for value in made[name]]) == pytest.approx(gaps, abs=0.015)
+    there = [value for value in made["gain"] if value is not None]
+    assert np.mean([value == 0 for value in there]) == pytest.approx(0.8, abs=0.02)
+    assert np.mean(made["age"]) == pytest.approx(np.mean(columns["age"]), abs=0.7)
+    cities = [value for value in made["city"] if value is not None]
+    assert np.mean([value == "Lima" for value in cities]) == pytest.approx(0.02, abs=0.008)  # rare, and not lost
+    assert (
+        np.mean([(age > 50) == (grade == "high") for age, grade in zip(made["age"], made["grade"], strict=True)]) > 0.95
+    )
+
+
+def test_a_label_that_goes_by_two_columns_together_is_not_flattened() -> None:
+    made, labels = run(noise=0.05)
+    rich = np.array([value is not None and value > 0 for value in made["gain"]])
+    known = np.array([value is not None for value in made["gain"]])
+    expected = (made["age"] > 50) ^ rich
+    assert (labels[known] == expected[known]).mean() > 0.85
+
+
+def test_the_schemas_number_of_records_may_be_rough() -> None:
+    rough = dataclasses.replace(SCHEMA, records=2000)
+    made, labels = run(noise=0.05, schema=rough)
+    assert len(labels) == 2000
+    assert np.mean([value is None for value in made["gain"]]) == pytest.approx(0.2, abs=0.03)
+
+
+def test_noise_that_drowns_everything_still_makes_a_table() -> None:
+    made, labels = run(noise=1e5, rows=50)
+    assert len(labels) == 50 and set(made["city"]) <= {"Rome", "Oslo", "Lima", None}
+    assert all(17 <= value <= 90 for value in made["age"])
+
+
+def test_so_many_of_each_class() -> None:
+    assert np.bincount(run(noise=0.05, per_class=30)[1]).tolist() == [30, 30]
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    image = Schema(name="m", shape=(1, 8, 8), classes=("a", "b"), records=100)
+    with pytest.raises(BadSettings, match="images"):
+        method_named("mosaic", {}).check(image)
+    with pytest.raises(BadSettings, match="not both"):
+        method_named("mosaic", {"rows": 5, "per_class": 5}).check(SCHEMA)
+
+
+@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 3.7306), (0.2, 16.304), (10.0, 0.49989)])
+def test_the_price_is_that_of_one_gaussian_exactly(epsilon: float, sigma: float) -> None:
+    plan = work.make_plan(SCHEMA, method_named("mosaic", {"share": 0.3}), epsilon, 1e-5)
+    together = math.sqrt(1 / sum(query.noise_multiplier**-2 for query in plan.queries))
+    assert together == pytest.approx(sigma, rel=1e-3) and plan.price.epsilon <= epsilon
+    assert [(query.label, query.count, query.clip) for query in plan.queries] == [
+        ("columns", 1, 1.0),
+        ("pairs", 1, 1.0),
+    ]
+
+
+def source() -> DataSource:
+    columns, y = people(600)
+    x = encode_rows(columns, SCHEMA)
+    return DataSource(SCHEMA, "here", lambda _: Records(x, y))
+
+
+def released(out: Path, ledger: Path, **settings: Any) -> Any:
+    method = method_named("mosaic", {"T": 6, "components": 6, "rows": 40, "sigma": 2.0, **settings})
+    plan = work.make_plan(SCHEMA, method, None, 1e-5)
+    asked = work.asked(data=None, ledger=str(ledger), insecure_seed=7)
+    return work.condense(asked, plan, source(), out, Silent(), checkpoint_seconds=0.0).release
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), [(Ledger, "store", 2), (RunLog, "_save", 3), (Ledger, "finish", 1)])
+def test_killed_and_resumed_ends_in_the_same_rows(
+    tmp_path: Path, owner: type, name: str, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = read_release(released(tmp_path / "whole", tmp_path / "a.sqlite"))
+    original, calls = getattr(owner, name), [0]
+
+    def breaking(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == call:
+            raise KeyboardInterrupt
+        return original(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, breaking)
+        with pytest.raises(KeyboardInterrupt):
+            released(tmp_path / "out", tmp_path / "b.sqlite")
+    resumed = read_release(work.resume(tmp_path / "out", Silent(), source=source()).release)
+    assert np.array_equal(resumed.x, whole.x) and np.array_equal(resumed.y, whole.y)
+    assert_paid_once(tmp_path / "b.sqlite")
