@@ -71,8 +71,9 @@ def plan(
     *,
     epsilon: float | None,
     delta: float = 1e-5,
-    method: str = "elixir",
+    method: str | None = None,
     per_class: int | None = None,
+    rows: int | None = None,
     settings: Mapping[str, Any] | None = None,
     schema: str | Path | None = None,
     label: str | None = None,
@@ -86,8 +87,9 @@ def plan(
         epsilon: how much may be learnt about any one record, or person where the schema's unit is one, at most; None where a
             setting fixes the noise.
         delta: the chance that epsilon does not hold; below 1 / number of records or persons.
-        method: how the set is made, see `limbeck methods`.
+        method: how the set is made, see `limbeck methods`; None for elixir on images and mosaic on tables.
         per_class: synthetic records of each class.
+        rows: synthetic rows of a table over all classes, for methods that have that setting.
         settings: of the method, by name.
         schema: the file that says what is public about the data; None looks beside the data.
         label: the label column of a CSV file.
@@ -98,7 +100,8 @@ def plan(
     >>> found.plan.price.epsilon <= 1.0, [query.label for query in found.plan.queries]
     (True, ['groups'])
     """
-    return quote(_reference(data, schema, label, root, vault), method, _settings(settings, per_class), epsilon, delta)
+    reference = _reference(data, schema, label, root, vault)
+    return quote(reference, method, _settings(settings, per_class), epsilon, delta, rows)
 
 
 def condense(
@@ -107,8 +110,9 @@ def condense(
     *,
     epsilon: float | None,
     delta: float = 1e-5,
-    method: str = "elixir",
+    method: str | None = None,
     per_class: int | None = None,
+    rows: int | None = None,
     settings: Mapping[str, Any] | None = None,
     schema: str | Path | None = None,
     label: str | None = None,
@@ -123,7 +127,7 @@ def condense(
     """Turn a private data set into a synthetic one. Its epsilon is booked before a record is read.
 
     Args:
-        data, epsilon, delta, method, per_class, settings, schema, label, root, vault: as in `plan`.
+        data, epsilon, delta, method, per_class, rows, settings, schema, label, root, vault: as in `plan`.
         out: the folder for the release; it must be empty or not there yet.
         part: one part of a split that the ledger knows, as SPLIT/NUMBER; None for all records.
         ledger: the file that keeps the budgets; None for the default one.
@@ -138,7 +142,7 @@ def condense(
     options = RunOptions(ledger=_text(ledger), device=device, insecure_seed=insecure_seed)
     reference = with_part(_reference(data, schema, label, root, vault), part, options.ledger_path)
     request = Request(data=reference, options=options)
-    priced, source = plan_for(reference, method, _settings(settings, per_class), epsilon, delta)
+    priced, source = plan_for(reference, method, _settings(settings, per_class), epsilon, delta, rows)
     return condensing.condense(request, priced, source, Path(out), reporter or Silent())
 
 

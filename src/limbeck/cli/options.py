@@ -53,6 +53,12 @@ Root = Annotated[
     Path | None, typer.Option("--root", help="A folder that holds the named sets. Default: $LIMBECK_DATA.")
 ]
 MethodName = Annotated[str, typer.Option("--method", help="How the set is made; see 'limbeck methods'.")]
+MethodOrDefault = Annotated[
+    str | None,
+    typer.Option(
+        "--method", help="How the set is made; see 'limbeck methods'. Default: elixir for images, mosaic for tables."
+    ),
+]
 Epsilon = Annotated[
     str | None,
     typer.Option(
@@ -68,6 +74,10 @@ Delta = Annotated[
     ),
 ]
 PerClass = Annotated[int | None, typer.Option("--per-class", help="How many synthetic records to make of each class.")]
+Rows = Annotated[
+    int | None,
+    typer.Option("--rows", help="How many rows to make of a table, in its own shares of the classes (method mosaic)."),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method as key=value, see 'limbeck methods'. May be repeated."),

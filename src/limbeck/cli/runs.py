@@ -17,9 +17,10 @@ from limbeck.cli.options import (
     Json,
     Label,
     LedgerPath,
-    MethodName,
+    MethodOrDefault,
     PerClass,
     Root,
+    Rows,
     SchemaPath,
     Set,
     VaultPath,
@@ -59,10 +60,11 @@ def condense(
     out: Out,
     data: DataOrVault = None,
     vault: VaultPath = None,
-    method: MethodName = "elixir",
+    method: MethodOrDefault = None,
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
     per_class: PerClass = None,
+    rows: Rows = None,
     settings: Set = None,
     schema: SchemaPath = None,
     label: Label = None,
@@ -85,7 +87,7 @@ def condense(
     options = RunOptions(ledger=text_of(ledger), insecure_seed=insecure_seed, device=device)
     reference = with_part(data_reference(data, schema, label, root, vault), part, options.ledger_path)
     request = Request(data=reference, options=options)
-    plan, source = plan_for(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
+    plan, source = plan_for(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta, rows)
     ready(source)
     with stoppable(out), reporter() as shown:
         shown.say(
@@ -148,10 +150,11 @@ def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
 def plan(
     data: DataOrVault = None,
     vault: VaultPath = None,
-    method: MethodName = "elixir",
+    method: MethodOrDefault = None,
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
     per_class: PerClass = None,
+    rows: Rows = None,
     settings: Set = None,
     schema: SchemaPath = None,
     label: Label = None,
@@ -162,7 +165,7 @@ def plan(
     from limbeck.runs.planning import quote
 
     reference = data_reference(data, schema, label, root, vault)
-    found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
+    found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta, rows)
     emit(as_json, found.to_dict(), _plan_lines(found))
 
 

@@ -23,6 +23,7 @@ from limbeck.methods.pategan import PATEGAN
 from limbeck.methods.psg import PSG
 from limbeck.methods.psg_prior import PSGPrior
 from limbeck.methods.settings import declared, read_settings
+from limbeck.privacy.schema import Schema
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
@@ -54,8 +55,10 @@ __all__ = [
     "TrainedGenerator",
     "TrainedModel",
     "declared",
+    "default_method",
     "method_named",
     "settings_of",
+    "with_rows",
 ]
 
 
@@ -69,6 +72,29 @@ def method_named(name: str, settings: Mapping[str, Any]) -> Method:
         raise BadSettings(f"There is no method '{name}'. Known are: {', '.join(METHODS)}.", "limbeck methods")
     kind = METHODS[name]
     return kind(**read_settings(kind, name, settings))
+
+
+def default_method(schema: Schema) -> str:
+    """The method for whoever names none: one for images, one for tables. The schema says which, and it is public.
+
+    >>> default_method(Schema(name="scans", shape=(1, 8, 8), classes=("healthy", "ill"), records=100))
+    'elixir'
+    """
+    return Elixir.name if schema.is_image else Mosaic.name
+
+
+def with_rows(name: str, settings: Mapping[str, Any], rows: int | None) -> Mapping[str, Any]:
+    """The settings with so many rows over all classes; a method that cannot be told how many is refused."""
+    if rows is None or name not in METHODS:  # `method_named` says that there is none
+        return settings
+    if not METHODS[name].sized_by_rows:
+        able = [kind.name for kind in METHODS.values() if kind.sized_by_rows]
+        raise BadSettings(
+            f"Method '{name}' makes so many records of each class, so it takes --per-class and not --rows {rows}. "
+            f"A number of rows is for {' and '.join(able)}, which makes a whole table.",
+            "limbeck methods",
+        )
+    return {**settings, "rows": rows}
 
 
 def settings_of(method: Method) -> dict[str, Any]:

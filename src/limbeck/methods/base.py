@@ -110,6 +110,7 @@ class Method:
     needs: ClassVar[str] = ""
     private: ClassVar[bool] = True
     makes: ClassVar[str] = "set"  # or "model": then `run` returns a TrainedModel
+    sized_by_rows: ClassVar[bool] = False  # whether it has a setting `rows`: of the set, over all classes
 
     per_class: int = setting(50, least=1, most=MOST_PER_CLASS)
     seed: int = setting(0, least=0, most=2**31 - 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from limbeck.data import DataSource
 from limbeck.errors import BadInput
-from limbeck.methods import Method, method_named, settings_of
+from limbeck.methods import Method, default_method, method_named, settings_of, with_rows
 from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.plan import Plan, draw_up
 from limbeck.privacy.schema import Schema
@@ -49,11 +49,26 @@ def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: floa
 
 
 def plan_for(
-    data: DataReference, method: str, settings: Mapping[str, Any], epsilon: float | None, delta: float
+    data: DataReference,
+    method: str | None,
+    settings: Mapping[str, Any],
+    epsilon: float | None,
+    delta: float,
+    rows: int | None = None,
 ) -> tuple[Plan, DataSource | Elsewhere]:
     """The plan of a method by name, and the source that it is for."""
-    source = data.source() if data.vault is None else Elsewhere(ProcessVault(data.vault).describe())
-    return make_plan(source.schema, method_named(method, settings), epsilon, delta), source
+    source = _source(data)
+    return make_plan(source.schema, _method_for(source.schema, method, settings, rows), epsilon, delta), source
+
+
+def _source(data: DataReference) -> DataSource | Elsewhere:
+    return data.source() if data.vault is None else Elsewhere(ProcessVault(data.vault).describe())
+
+
+def _method_for(schema: Schema, name: str | None, settings: Mapping[str, Any], rows: int | None) -> Method:
+    """name: None for the default of this kind of data. rows: a shorthand for the setting, where the method has it."""
+    name = default_method(schema) if name is None else name
+    return method_named(name, with_rows(name, settings, rows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +104,17 @@ class Quote:
         return values
 
 
-def quote(data: DataReference, method: str, settings: Mapping[str, Any], epsilon: float | None, delta: float) -> Quote:
+def quote(
+    data: DataReference,
+    method: str | None,
+    settings: Mapping[str, Any],
+    epsilon: float | None,
+    delta: float,
+    rows: int | None = None,
+) -> Quote:
     """What a run would ask and cost."""
-    plan, source = plan_for(data, method, settings, epsilon, delta)
-    made = method_named(method, settings).resolved(source.schema, epsilon)
+    plan, source = plan_for(data, method, settings, epsilon, delta, rows)
+    made = method_named(plan.method, plan.settings)
     if epsilon is None or made.fixed_noise is not None:
         return Quote(plan=plan, unit=source.schema.unit)
     base = calibrate(lambda noise: made.queries(source.schema, noise), epsilon, delta, "rdp")

@@ -40,6 +40,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Cells
 
 MOST_CELLS = 1 << 22  # of all pairs and classes; more bins than that takes are not made
+MOST_ASKED = 1 << 24  # cells of a query, as the map has it; found out before anything is booked
 FEW_CLASSES = 3  # up to so many, pairs are asked for each class; with more the noise of each would be too much
 MOST_ROWS = 10_000_000
 WARM = 20  # steps until the step size is eta
@@ -57,6 +58,7 @@ class Mosaic(Method):
     title: ClassVar[str] = "A whole table from noised marginals (our own)"
     paper: ClassVar[str] = "Limbeck, docs/tables.md"
     needs: ClassVar[str] = "tables; seconds to minutes of one core; any number of rows at the same price"
+    sized_by_rows: ClassVar[bool] = True
 
     per_class: int = setting(0, least=0, most=MOST_PER_CLASS)
     rows: int | None = setting(None, least=1, most=MOST_ROWS)
@@ -77,6 +79,13 @@ class Mosaic(Method):
             raise BadSettings("Method 'mosaic' makes tables, and this data set holds images.", "limbeck methods")
         if self.per_class and self.rows is not None:
             raise BadSettings(f"Choose rows={self.rows} or per_class={self.per_class}, not both.")
+        cells = _least_cells(schema)
+        if cells > MOST_ASKED:
+            raise BadSettings(
+                f"Method 'mosaic' asks about every pair of columns, and for '{schema.name}' that makes at least {cells} cells; "
+                f"the limit is {MOST_ASKED}. Choose --method elixir, or merge columns and categories.",
+                "limbeck methods",
+            )
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         if len(fine_axes(schema)) == 1:
@@ -175,6 +184,14 @@ def _records(counts: list[NDArray[np.float32]], noise: float) -> float:
     precision = np.array([1 / found.size for found in counts])
     totals = np.array([float(found.sum(dtype=np.float64)) for found in counts])
     return max(float(totals @ precision / precision.sum()), noise, 1.0)
+
+
+def _least_cells(schema: Schema) -> int:
+    """Of the larger query: columns as fine as they are, or pairs of columns that are cut into two."""
+    axes = fine_axes(schema)
+    sizes = np.array([min(axis.cells, 2 + axis.column.missing) if axis.is_cut else axis.cells for axis in axes])
+    pairs = (int(sizes.sum()) ** 2 - int((sizes**2).sum())) // 2
+    return max(sum(axis.cells for axis in axes), pairs)
 
 
 def _few_classes(schema: Schema) -> bool:
