@@ -234,21 +234,22 @@ def load(release: str | Path) -> Release | ModelRelease:
 
 
 def sample(
-    release: str | Path, count: int, *, seed: int = 0, label: str | None = None
+    release: str | Path, count: int, *, seed: int = 0, label: str | None = None, where: Sequence[str] = ()
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """More records from the generator of a release, and their class indices. Costs no budget.
 
     Args:
         release: the folder of a release that has a generator.
         count: how many records.
-        seed: the same count, seed and label give the same records.
+        seed: the same count, seed, label and conditions give the same records.
         label: all of this class; None for the shares of the set.
+        where: of a table, conditions that every row keeps, such as ["age>60", "sex = female"].
 
     >>> x, y = sample("digits-generator", 4, label="7")
     >>> x.shape, y.tolist()
     ((4, 1, 8, 8), [7, 7, 7, 7])
     """
-    return load_generator(release).sample(count, seed, label)
+    return load_generator(release).sample(count, seed, label, where)
 
 
 def budget(dataset: str, *, ledger: str | Path | None = None) -> Account | None:

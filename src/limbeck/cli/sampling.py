@@ -24,6 +24,14 @@ def sample(
     count: Annotated[int, typer.Option("--count", help="How many records, in the set's own shares of the classes.")],
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same records.")] = 0,
     label: Annotated[str | None, typer.Option("--class", help="Draw records of this class only.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            help='Of a table: draw rows that keep to this only, as "age>60", with = != < <= > >=, or "age = missing". May be '
+            "repeated; all of them count.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -40,16 +48,16 @@ def sample(
     out = out or default_path(release, seed)
     require_free(out)
     generator = load_generator(release)
-    x, y = generator.sample(count, seed, label)
+    x, y = generator.sample(count, seed, label, where or ())
     if out.suffix == ".npz":
         write_npz(out, x, y)
     else:
         write_parquet(out, x, y, generator.schema)
     releasable = generator.certificate.releasable
-    if generator.spec.fitted:
+    if generator.fitted:
         with reporter() as shown:
             shown.say(
-                f"This generator was trained on {generator.spec.fitted} fixed latents per class, those of the set; records "
+                f"This generator was trained on {generator.fitted} fixed latents per class, those of the set; records "
                 "from fresh latents may be worse than the set's own."
             )
     values = {
@@ -58,10 +66,13 @@ def sample(
         "count": count,
         "seed": seed,
         "class": label,
-        "fitted_latents": generator.spec.fitted,
+        "where": list(where or ()),
+        "fitted_latents": generator.fitted,
         "releasable": releasable,
     }
     lines = [f"records   {count}", f"out       {out}", "cost      none: they are made from the release alone"]
+    if where:
+        lines.insert(1, f"where     {' and '.join(where)}")
     if not releasable:
         lines.append("NOT RELEASABLE: the release is not private, so these records are not. Never share them.")
     emit(as_json, values, lines)

@@ -7,7 +7,7 @@ be missing takes one more number: 1 for a row that has no value there, 0 for the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,15 +133,19 @@ def _number(cell: Any, missing: float) -> float:
     return missing if value != value else value
 
 
-def decode_rows(x: Array, schema: Schema) -> dict[str, Array]:
-    """The columns that encoded rows stand for: values within the public ranges, the likeliest of the categories."""
+def decode_rows(x: Array, schema: Schema, only: Container[str] | None = None) -> dict[str, Array]:
+    """The columns that encoded rows stand for: values within the public ranges, the likeliest of the categories.
+
+    only: the names of those that are needed; None for all.
+    """
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != schema.numbers or not schema.columns:
         raise BadInput(f"Rows of shape {x.shape} cannot be decoded by the schema of '{schema.name}' {schema.shape}.")
     x = np.nan_to_num(x, nan=-1.0)
     decoded, start = {}, 0
     for column in schema.columns:
-        decoded[column.name] = _decode(column, x[:, start : start + column.width])
+        if only is None or column.name in only:
+            decoded[column.name] = _decode(column, x[:, start : start + column.width])
         start += column.width
     return decoded
 

@@ -21,6 +21,7 @@ from limbeck.errors import BadSettings
 from limbeck.methods.settings import check_settings, setting
 from limbeck.nets import NetSpec
 from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, OneHot
@@ -34,9 +35,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, eq=False)
 class TrainedGenerator:
-    """A generator as a value, and its weights (and buffers) by name. It is made of answers, so sampling it is free."""
+    """A generator as a value, and its weights (and buffers) by name. It is made of answers, so sampling it is free.
 
-    spec: GeneratorSpec
+    Of a table it may be a model in place of a network; then the spec says so.
+    """
+
+    spec: GeneratorSpec | TableSpec
     weights: dict[str, Tensor]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,16 @@ def _image_table(x: Array, y: Array, schema: Schema) -> Any:
     return _with_features({"image": pa.array(pictures, type=kind), schema.label: pa.array(y)}, features)
 
 
-def _value_table(x: Array, y: Array, schema: Schema) -> Any:
+def decoded_columns(x: Array, schema: Schema, only: Container[str] | None = None) -> dict[str, Array]:
+    """The columns of a table by name, as a Parquet file holds them; None for a gap."""
     if schema.columns:
-        values = table.decode_rows(x, schema)
-    else:
-        raw = schema.low + (np.clip(np.nan_to_num(x, nan=-1.0), -1, 1) + 1) / 2 * (schema.high - schema.low)
-        values = {f"x{index}": raw[:, index] for index in range(schema.numbers)}
+        return table.decode_rows(x, schema, only)
+    raw = schema.low + (np.clip(np.nan_to_num(x, nan=-1.0), -1, 1) + 1) / 2 * (schema.high - schema.low)
+    return {f"x{index}": raw[:, index] for index in range(schema.numbers)}
+
+
+def _value_table(x: Array, y: Array, schema: Schema) -> Any:
+    values = decoded_columns(x, schema)
     columns = {name: pa.array(column.tolist()) for name, column in values.items()}
     columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
     features = {name: {"dtype": _dtype_name(column.type), "_type": "Value"} for name, column in columns.items()}

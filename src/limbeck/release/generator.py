@@ -3,12 +3,12 @@
 generator.safetensors    the weights, by the names of the network's parameters and buffers
 generator.json           the network, its latents, the classes, and in which shares the set holds them
 
-The generator is made of answers that were paid for, so records drawn from it cost nothing (post-processing).
+Of a table it may be a model that is no network: limbeck.release.table_generator. Either is made of answers that were paid for,
+so records drawn from it cost nothing (post-processing).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,15 +25,20 @@ from torch import Tensor, nn
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.files import write_atomic
 from limbeck.methods import TrainedGenerator
+from limbeck.methods.mosaic.model import TableModel
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
+from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import GENERATOR_FILES, Certificate
+from limbeck.release.conditions import Conditions, read_conditions
+from limbeck.release.drawing import Drawn, checked_count, gathered, seed_of
 from limbeck.release.statement import read_certificate
+from limbeck.release.table_generator import TableGenerator
 
 WEIGHTS, DESCRIPTION = GENERATOR_FILES
 FORMAT = 1
 MADE_AT_ONCE = 500  # fixed, because the last bits of a product depend on how many rows it has
-MOST_RECORDS = 10_000_000
+DRAWN_AT_ONCE = 10_000  # where not all of them are kept
 
 
 def write_generator(folder: Path, made: TrainedGenerator, schema: Schema, counts: Sequence[int]) -> None:
@@ -46,11 +51,17 @@ def write_generator(folder: Path, made: TrainedGenerator, schema: Schema, counts
         "shape": list(schema.shape),
         "classes": list(schema.classes),
         "shares": list(counts),
-        "input": f"float32 latents (records, {made.spec.latent}), {made.spec.law}, and class indices",
+        "input": _input_words(made.spec),
         "output": f"float32, (records, {', '.join(map(str, schema.shape))}), as the schema encodes records: the public "
         f"range [{schema.low:g}, {schema.high:g}] scaled to [-1, 1]",
     }
     write_atomic(folder / DESCRIPTION, (json.dumps(description, indent=1) + "\n").encode())
+
+
+def _input_words(spec: GeneratorSpec | TableSpec) -> str:
+    if isinstance(spec, TableSpec):
+        return "none: cells are drawn from the mixture, values evenly inside of them"
+    return f"float32 latents (records, {spec.latent}), {spec.law}, and class indices"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,43 +74,50 @@ class Generator:
     certificate: Certificate
     schema: Schema
 
-    @torch.no_grad()
-    def sample(
-        self, count: int, seed: int = 0, label: str | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """`count` records and their class indices, in the shares of the set, or all of the class named `label`.
+    @property
+    def fitted(self) -> int:
+        """How many fixed latents per class it was trained on; 0 if they were drawn afresh."""
+        return self.spec.fitted
 
-        Guarantee: reads nothing but the release, so it costs no budget. The same count, seed and label give the same
-        records.
+    def sample(self, count: int, seed: int = 0, label: str | None = None, where: Sequence[str] = ()) -> Drawn:
+        """`count` records and their class indices: in the shares of the set, all of the class named `label`, or those rows of a
+        table that keep to every condition of `where`, such as "age>60".
+
+        Guarantee: reads nothing but the release, so it costs no budget. The same arguments give the same records.
         """
-        labels = torch.from_numpy(self._labels(count, label))
-        # By way of a digest, so that neighbouring seeds have nothing in common.
-        digest = hashlib.sha256(f"sample {_checked_seed(seed)}".encode()).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
-        made = np.empty((count, *self.schema.shape), np.float32)
-        for start in range(0, count, MADE_AT_ONCE):
-            part = slice(start, min(start + MADE_AT_ONCE, count))
-            latents = self.spec.latents(part.stop - part.start, generator)
-            records: Tensor = self.network(latents, labels[part])
-            made[part] = records.numpy()
-        return made, labels.numpy()
+        conditions = read_conditions(where, self.schema, label)
+        generator = torch.Generator().manual_seed(seed_of(seed))
+        if not conditions:
+            return self._made(self._labels(checked_count(count), conditions), generator)
 
-    def _labels(self, count: int, label: str | None) -> NDArray[np.int64]:
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_RECORDS:
-            raise BadInput(f"count must lie in 1 ... {MOST_RECORDS}, got count={count!r:.40}.")
-        if label is not None:
-            if label not in self.schema.classes:
-                known = ", ".join(self.schema.classes[:20]) + (", ..." if len(self.schema.classes) > 20 else "")
-                raise BadInput(f"The release has no class '{label}'; its classes are: {known}.")
-            return np.full(count, self.schema.classes.index(label), np.int64)
+        def draw(most: int) -> Drawn:
+            labels = self._labels(most, conditions)
+            # Classes stand one after the other, and not all that is drawn is kept.
+            return self._made(labels[torch.randperm(most, generator=generator).numpy()], generator)
+
+        return gathered(checked_count(count), self.schema.shape, draw, conditions, DRAWN_AT_ONCE)
+
+    @torch.no_grad()
+    def _made(self, labels: NDArray[np.int64], generator: torch.Generator) -> Drawn:
+        made = np.empty((len(labels), *self.schema.shape), np.float32)
+        for start in range(0, len(labels), MADE_AT_ONCE):
+            part = slice(start, min(start + MADE_AT_ONCE, len(labels)))
+            latents = self.spec.latents(part.stop - part.start, generator)
+            records: Tensor = self.network(latents, torch.from_numpy(labels[part]))
+            made[part] = records.numpy()
+        return made, labels
+
+    def _labels(self, count: int, conditions: Conditions) -> NDArray[np.int64]:
+        if conditions.label is not None:
+            return np.full(count, conditions.label, np.int64)
         bounds = count * np.cumsum((0, *self.shares), dtype=np.int64) // sum(self.shares)
         return np.repeat(np.arange(len(self.shares), dtype=np.int64), np.diff(bounds))
 
 
-def load_generator(folder: str | Path) -> Generator:
+def load_generator(folder: str | Path) -> Generator | TableGenerator:
     """The generator of a release, ready to sample. `limbeck verify` checks it; this only needs it to be whole.
 
-    folder: of a release by a method that makes a generator, such as DP-MERF.
+    folder: of a release by a method that makes a generator, such as DP-MERF, or a model of a table, as Mosaic does.
 
     >>> x, y = load_generator("digits-generator").sample(20, seed=1)
     >>> x.shape
@@ -123,9 +141,13 @@ def load_generator(folder: str | Path) -> Generator:
         described = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         if described["format"] != FORMAT or described["classes"] != list(schema.classes):
             raise ValueError(described["format"])
-        spec, shares = GeneratorSpec.from_dict(described["generator"]), _checked_shares(described["shares"], schema)
+        shares, weights = _checked_shares(described["shares"], schema), load_file(folder / WEIGHTS)
+        if described["generator"]["kind"] == TableSpec.kind:
+            model = TableModel.of(TableSpec.from_dict(described["generator"]), weights, schema)
+            return TableGenerator(model, shares, certificate, schema)
+        spec = GeneratorSpec.from_dict(described["generator"])
         network = build_generator(spec, schema.shape, len(schema.classes), seed=0)
-        network.load_state_dict(load_file(folder / WEIGHTS))
+        network.load_state_dict(weights)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, BadInput):
         raise NotAuthentic(
             f"The release in {folder} is damaged: its generator cannot be read.", f"limbeck verify {folder}"
@@ -139,9 +161,3 @@ def _checked_shares(shares: Any, schema: Schema) -> tuple[int, ...]:
     if not sum(shares):
         raise ValueError("shares")
     return tuple(shares)
-
-
-def _checked_seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
-        raise BadInput(f"seed must lie in 0 ... 2^31 - 1, got seed={seed!r:.40}.")
-    return seed

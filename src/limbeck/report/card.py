@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from limbeck.errors import BadInput
 from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.report import wording
@@ -28,7 +29,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 
 
 def data_card(
-    certificate: Certificate, schema: Schema, counts: Sequence[int], generator: GeneratorSpec | None = None
+    certificate: Certificate, schema: Schema, counts: Sequence[int], generator: GeneratorSpec | TableSpec | None = None
 ) -> str:
     """`counts`: synthetic records of each class, in the order of the schema's classes. `generator`: what is released too."""
     if len(counts) != len(schema.classes):
@@ -157,7 +158,7 @@ def _loading(schema: Schema) -> str:
     return "\n\n".join([*parts, markdown_text(parquet_sentence(schema))])
 
 
-def _more(generator: GeneratorSpec) -> str:
+def _more(generator: GeneratorSpec | TableSpec) -> str:
     return (
         f"## How to draw more records\n\n{markdown_text(generator_sentence(generator))}\n\n"
         "```\nlimbeck sample FOLDER --count 1000 --seed 1 --out more.npz\n```\n\n"

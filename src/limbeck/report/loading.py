@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
 
 DATA_FILE = "data/train.parquet"
@@ -95,8 +96,14 @@ def generator_snippet() -> Snippet:
     )
 
 
-def generator_sentence(spec: GeneratorSpec) -> str:
+def generator_sentence(spec: GeneratorSpec | TableSpec) -> str:
     """What the generator is, and what can be expected of records that are not in the set."""
+    if isinstance(spec, TableSpec):
+        return (
+            "The model that the rows were drawn from is in generator.safetensors, described by generator.json. It was made from "
+            "paid answers alone, so drawing more rows from it costs nothing, and they are as good as those of the set. Rows that "
+            "keep to a condition can be drawn, too; the fewer there are by the model, the less is known about them."
+        )
     text = (
         "The generator that made the set is in generator.safetensors, described by generator.json. It was made from paid "
         "answers alone, so drawing more records from it costs nothing."

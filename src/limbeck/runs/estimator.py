@@ -24,6 +24,7 @@ from limbeck.release.destination import is_unfinished
 from limbeck.release.generator import Generator, load_generator
 from limbeck.release.model import is_model, read_model
 from limbeck.release.reader import read_release
+from limbeck.release.table_generator import TableGenerator
 from limbeck.runs.condense import condense
 from limbeck.runs.planning import make_plan
 from limbeck.runs.record import RunRecord
@@ -145,7 +146,7 @@ class Condenser:
         self.y_: NDArray[np.int64] = release.y
         self.certificate_ = release.certificate
         if release.certificate.has_generator:
-            self.generator_: Generator = load_generator(folder)
+            self.generator_: Generator | TableGenerator = load_generator(folder)
 
 
 def _require_units(schema: Schema, units: Any) -> None:

@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from limbeck.methods.mosaic.limits import Limit
 from limbeck.privacy.schema import Column, Schema
 from limbeck.vault.api import Cut
 
 Numbers = NDArray[np.float64]
 
+NO_LIMIT = Limit()
 MOST_FINE = 1 << 17  # fine cells of a column: one for each whole number of up to so many
 PLAIN_FINE = 512  # of others: half of them alike, half of them ever wider from the low end on
 SURE = 4.0  # standard deviations of noise that the records of a bin outnumber
@@ -43,7 +45,8 @@ class Axis:
         edges = torch.from_numpy(self._encoded(self.edges))
         return Cut(start=self.start, numbers=numbers, edges=edges, missing=self.column.missing)
 
-    def _range(self) -> tuple[float, float]:
+    @property
+    def range(self) -> tuple[float, float]:
         if self.column.ordinal:
             return 0.0, float(max(len(self.column.categories) - 1, 1))
         assert self.column.low is not None and self.column.high is not None
@@ -52,30 +55,61 @@ class Axis:
     def _encoded(self, values: Numbers) -> Numbers:
         if not self.is_cut:
             return np.zeros(0)
-        low, high = self._range()
+        low, high = self.range
         return 2 * (values - low) / (high - low) - 1
 
     def coarser(self, starts: Sequence[int]) -> Axis:
         """With the cells that begin at these places, which include the first one, as its only ones."""
         return replace(self, edges=self.edges[np.asarray(starts[1:], dtype=np.int64) - 1])
 
-    def encoded(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float32]:
-        """(records, width): values drawn evenly from their cells, as the schema encodes them."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers: places in a list are."""
+        return self.column.integer or not self.column.numeric
+
+    def spans(self, limit: Limit = NO_LIMIT) -> tuple[Numbers, Numbers]:
+        """The least and the largest value of each cell that holds values, as far as the limit goes.
+
+        Where nothing is left of a cell, the least is above the largest.
+        """
+        if not self.is_cut:
+            first = last = np.arange(float(len(self.column.categories)))
+        else:
+            low, high = self.range
+            bounds = np.concatenate([[low], self.edges, [high]])
+            first, last = bounds[:-1], bounds[1:]
+        if self.is_cut and self.is_whole:
+            # Edges of whole numbers lie halfway between them.
+            first, last = np.ceil(first), np.where(last == high, np.floor(high), np.ceil(last) - 1)
+            last = np.maximum(last, first)
+        low_end, high_end = (np.ceil(limit.low), np.floor(limit.high)) if self.is_whole else (limit.low, limit.high)
+        return np.maximum(first, low_end), np.minimum(last, high_end)
+
+    def kept(self, limit: Limit) -> Numbers:
+        """(cells,): the share of each cell that the limit leaves. Of a cell with more than one value, values that are to be left
+        out are not counted: whoever draws them draws again."""
+        (first, last), (low, high) = self.spans(), self.spans(limit)
+        if self.is_whole:
+            share = np.maximum(high - low + 1, 0) / (last - first + 1)
+            share[(low == high) & np.isin(low, list(limit.without))] = 0
+        else:
+            share = np.maximum(high - low, 0) / (last - first)
+        gap = [float(limit.gaps)] * self.column.missing
+        return np.concatenate([share * limit.values, gap])
+
+    def encoded(
+        self, cells: NDArray[np.int64], rng: np.random.Generator, limit: Limit = NO_LIMIT
+    ) -> NDArray[np.float32]:
+        """(records, width): values drawn evenly from what the limit leaves of their cells, as the schema encodes them."""
         encoded = np.zeros((len(cells), self.column.width), dtype=np.float32)
         if not self.is_cut:
             encoded[np.arange(len(cells)), cells] = 1
             return encoded
-        low, high = self._range()
-        bounds = np.concatenate([[low], self.edges, [high]])
-        is_there = cells < len(bounds) - 1
-        begin, end = (bounds[np.minimum(cells + side, len(bounds) - 1)] for side in (0, 1))
-        if self.column.integer or self.column.ordinal:
-            # Edges of whole numbers lie halfway between them.
-            first, last = (
-                np.ceil(begin),
-                np.maximum(np.where(end == high, np.floor(high), np.ceil(end) - 1), np.ceil(begin)),
-            )
-            values = first + np.floor(rng.random(len(cells)) * (last - first + 1))
+        first, last = self.spans(limit)
+        is_there = cells < len(first)
+        begin, end = (bound[np.minimum(cells, len(first) - 1)] for bound in (first, last))
+        if self.is_whole:
+            values = begin + np.floor(rng.random(len(cells)) * (end - begin + 1))
         else:
             values = begin + rng.random(len(cells)) * (end - begin)
         encoded[:, 0] = np.where(is_there, self._encoded(values), 0.0)
@@ -84,13 +118,23 @@ class Axis:
         return encoded
 
 
-def fine_axes(schema: Schema) -> list[Axis]:
-    """Every column, cut as finely as its public range allows."""
-    columns = schema.columns or tuple(
+def columns_of(schema: Schema) -> tuple[Column, ...]:
+    """Of a table whose columns have no names: x0, x1 and so on."""
+    return schema.columns or tuple(
         Column(name=f"x{index}", low=schema.low, high=schema.high) for index in range(schema.numbers)
     )
+
+
+def axes_cut_at(schema: Schema, edges: Sequence[Numbers]) -> list[Axis]:
+    """Every column of the schema with its edges."""
+    columns = columns_of(schema)
     starts = np.cumsum([0, *(column.width for column in columns)])
-    return [Axis(column, int(start), _fine_edges(column)) for column, start in zip(columns, starts[:-1], strict=True)]
+    return [Axis(column, int(start), cuts) for column, start, cuts in zip(columns, starts[:-1], edges, strict=True)]
+
+
+def fine_axes(schema: Schema) -> list[Axis]:
+    """Every column, cut as finely as its public range allows."""
+    return axes_cut_at(schema, [_fine_edges(column) for column in columns_of(schema)])
 
 
 def _fine_edges(column: Column) -> Numbers:

@@ -67,9 +67,9 @@ class LabelModel:
 
 def label_chances(
     measured: Measured, ordered: list[slice], hot: Tensor, opinions: Tensor
-) -> tuple[NDArray[np.float64], float]:
-    """(rows, classes), and the opinion that was kept: the least one that explains the measured pairs as well as any, within the
-    spread that noise alone gives such a comparison.
+) -> tuple[NDArray[np.float64], LabelModel]:
+    """(rows, classes), and the model that they are of: the one that keeps the least opinion and explains the measured pairs as
+    well as any, within the spread that noise alone gives such a comparison.
 
     ordered: the places of columns whose neighbouring cells are alike
     """
@@ -82,7 +82,7 @@ def label_chances(
     cells = float((measured.precision > 0).sum()) / 2 * len(measured.pairs)
     enough = min(misfit for _, misfit in tried) + math.sqrt(2 * cells)
     model = next(model for model, misfit in tried if misfit <= enough)
-    return model.chances(hot, opinions).double().numpy(), model.opinion
+    return model.chances(hot, opinions).double().numpy(), model
 
 
 @torch.no_grad()

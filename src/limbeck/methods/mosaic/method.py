@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet
+from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet, TrainedGenerator
 from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
 from limbeck.methods.mosaic.labels import balanced, label_chances
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
+from limbeck.methods.mosaic.model import Labels, TableModel
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
@@ -151,19 +152,22 @@ class Mosaic(Method):
 
     def _drawn(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> SyntheticSet:
         rng = np.random.default_rng(self.seed_at("rows"))
+        model = None
         if self.per_class:
             parts = [mixture.drawn(self.per_class, rng, label) for label in range(len(schema.classes))]
             cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
         else:
             cells, labels = mixture.drawn(self.rows or schema.records, rng)
             if len(axes) > 1:
-                labels = self._labels(mixture, measured, axes, cells, rng)
+                labels, model = self._labels(mixture, measured, axes, cells, rng)
         x = np.concatenate([axis.encoded(cells[:, place], rng) for place, axis in enumerate(axes)], axis=1)
-        return SyntheticSet(x.reshape(len(x), *schema.shape), labels)
+        drawn_from = TableModel(tuple(axes), mixture, model)
+        generator = TrainedGenerator(drawn_from.spec, drawn_from.weights())
+        return SyntheticSet(x.reshape(len(x), *schema.shape), labels, generator=generator)
 
     def _labels(
         self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    ) -> tuple[NDArray[np.int64], Labels]:
         places = cells + np.array(measured.starts[:-1])
         hot = torch.zeros(len(cells), measured.starts[-1]).scatter_(1, torch.from_numpy(places), 1.0)
         ordered = [
@@ -171,8 +175,9 @@ class Mosaic(Method):
             for axis, block in zip(axes, measured.blocks(), strict=True)
             if axis.is_cut
         ]
-        chances, _ = label_chances(measured, ordered, hot, mixture.log_chances(hot))
-        return balanced(chances, places, measured.starts[-1], rng)
+        chances, model = label_chances(measured, ordered, hot, mixture.log_chances(hot))
+        kept = Labels((model.terms + model.smooth).detach(), model.constant.detach(), model.opinion)
+        return balanced(chances, places, measured.starts[-1], rng), kept
 
 
 def _counts(label: str, noise_multiplier: float, by_class: bool = True) -> ClippedSum:

@@ -6,6 +6,8 @@ from it one by one. It is the relaxed projection of RAP (Aydore et al. 2021) wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -28,6 +30,13 @@ class Mixture(nn.Module):
         spread = torch.randn(len(single), components, single.shape[1], generator=rng) * SPREAD
         self.logits = nn.Parameter(shares.log()[:, None] + spread)
         self.weights = nn.Parameter((shares.sum(1) / len(sizes)).log()[:, None].repeat(1, components))
+
+    @staticmethod
+    def of(sizes: tuple[int, ...], logits: Tensor, weights: Tensor) -> Mixture:
+        """One that was fitted before."""
+        made = Mixture(sizes, torch.ones(len(logits), logits.shape[2]), logits.shape[1], torch.Generator())
+        made.load_state_dict({"logits": logits, "weights": weights})
+        return made
 
     def forward(self) -> tuple[Tensor, Tensor]:
         """Chances of cells, (classes, components, W), and shares of components, (classes, components)."""
@@ -53,20 +62,11 @@ class Mixture(nn.Module):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(rows, columns) cells, and the class of each row's component; of one class only if `label` is given."""
         chances, shares = (part.double().cpu().numpy() for part in self())
-        components = shares.shape[1]
         if label is not None:
             shares = shares * (np.arange(len(shares)) == label)[:, None]
-        # Every component gets its share of the rows, up to one: that noise is not needed.
-        bounds = np.floor(np.cumsum(shares) / shares.sum() * count + rng.random()).astype(np.int64)
-        bounds[-1] = count
-        chosen = np.repeat(np.arange(shares.size), np.diff(np.minimum(bounds, count), prepend=0))
-        rng.shuffle(chosen)
-        columns = []
-        for part in np.split(chances.reshape(shares.size, -1), np.cumsum(self.sizes)[:-1], axis=1):
-            edges = part.cumsum(1)
-            edges /= edges[:, -1:]
-            columns.append(_places(edges, chosen, rng.random(count)))
-        return np.stack(columns, axis=1), chosen // components
+        edges = edges_of(chances.reshape(shares.size, -1), self.sizes)
+        cells, chosen = drawn_cells(edges, shares, count, rng)
+        return cells, chosen // shares.shape[1]
 
     @torch.no_grad()
     def log_chances(self, hot: Tensor) -> Tensor:
@@ -77,6 +77,28 @@ class Mixture(nn.Module):
             for part, share in zip(chances, shares, strict=True)
         ]
         return torch.stack(by_class, 1)
+
+
+def edges_of(chances: NDArray[np.float64], sizes: Sequence[int]) -> list[NDArray[np.float64]]:
+    """For each column (components, cells): chances added up to 1. A column without any chance stays at 0."""
+    found = []
+    for part in np.split(chances, np.cumsum(sizes)[:-1], axis=1):
+        edges = part.cumsum(1)
+        edges /= np.where(edges[:, -1:] > 0, edges[:, -1:], 1.0)
+        found.append(edges)
+    return found
+
+
+def drawn_cells(
+    edges: Sequence[NDArray[np.float64]], shares: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(rows, columns) cells, and the component of each row among all."""
+    # Every component gets its share of the rows, up to one: that noise is not needed.
+    total = np.cumsum(shares)
+    bounds = np.floor(total / total[-1] * count + rng.random()).astype(np.int64)
+    chosen = np.repeat(np.arange(shares.size), np.diff(np.minimum(bounds, count), prepend=0))
+    rng.shuffle(chosen)
+    return np.stack([_places(part, chosen, rng.random(count)) for part in edges], axis=1), chosen
 
 
 def _places(edges: NDArray[np.float64], chosen: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:

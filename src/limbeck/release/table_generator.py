@@ -1,0 +1,65 @@
+"""The model of a table as part of a release: more rows, also under conditions. Everything here is public.
+
+generator.safetensors    logits and weights of the mixture, the edges of columns, the terms and the constant of the label
+generator.json           components, edges of each column, and how much of the mixture's opinion labels keep
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from limbeck.methods.mosaic.model import Rows, TableModel
+from limbeck.nets.generators.table_spec import TableSpec
+from limbeck.privacy.schema import Schema
+from limbeck.release.certificate import Certificate
+from limbeck.release.conditions import Conditions, read_conditions
+from limbeck.release.drawing import Drawn, checked_count, gathered, none_fits, seed_of
+
+MADE_AT_ONCE = 100_000  # rows; fixed, because labels add up within so many
+LEAST_MASS = 1e-6  # share of a model's rows below which it says nothing but its own noise
+
+
+@dataclass(frozen=True, eq=False)
+class TableGenerator:
+    """A released model of a table read back, and what its release says. shares: of the classes, as the set has them."""
+
+    model: TableModel
+    shares: tuple[int, ...]
+    certificate: Certificate
+    schema: Schema
+
+    @property
+    def spec(self) -> TableSpec:
+        return self.model.spec
+
+    @property
+    def fitted(self) -> int:
+        """How many fixed latents it was trained on: a mixture has none."""
+        return 0
+
+    def sample(self, count: int, seed: int = 0, label: str | None = None, where: Sequence[str] = ()) -> Drawn:
+        """`count` rows, encoded, and their class indices: in the model's own shares, all of the class named `label`, or those
+        that keep to every condition of `where`, such as "age>60".
+
+        Guarantee: reads nothing but the release, so it costs no budget. The same arguments give the same rows, and every row
+        keeps to the conditions when it is decoded.
+        """
+        conditions = read_conditions(where, self.schema, label)
+        count, rng = checked_count(count), np.random.default_rng(seed_of(seed))
+        rows = self._rows(conditions)
+        return gathered(count, self.schema.shape, lambda most: rows.drawn(most, rng), conditions, MADE_AT_ONCE)
+
+    def _rows(self, conditions: Conditions) -> Rows:
+        wanted = conditions.classes()
+        if not wanted.any():
+            raise none_fits(conditions, "no class does")
+        # Without a model of the label, classes come in the shares of the set.
+        counts = np.array(self.shares if self.model.labels is None else np.ones(len(wanted)), dtype=np.float64)
+        classes = np.where(wanted, counts if counts[wanted].any() else 1.0, 0.0)
+        rows = self.model.rows(conditions.limits(), classes)
+        if not rows.mass >= LEAST_MASS:
+            raise none_fits(conditions, f"by the model {rows.mass:.1g} of all rows do")
+        return rows
