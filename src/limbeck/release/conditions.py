@@ -162,7 +162,7 @@ def _read(text: str, schema: Schema) -> Condition:
 
 def _refuse(text: str, columns: Mapping[str, Column]) -> NoReturn:
     name = re.split(r"[<>=!]", text, maxsplit=1)[0].strip()
-    if name in columns or name == text.strip():
+    if not name or name in columns or name == text.strip():
         raise BadInput(
             f"A condition is COLUMN OPERATOR VALUE with one of = != < <= > >=, such as \"age>60\"; got '{text:.80}'."
         )
@@ -177,7 +177,9 @@ def _condition(text: str, column: Column, operator: str, value: str) -> Conditio
         return Condition(text=text, column=column, operator=operator, number=None)
     value = value if quoted is None else quoted[1] if quoted[1] is not None else quoted[2]
     if column.numeric:
-        return Condition(text=text, column=column, operator=operator, number=_number(text, column, value))
+        found = Condition(text=text, column=column, operator=operator, number=_number(text, column, value))
+        _require_possible(found)
+        return found
     if not column.ordinal and operator not in EQUALITY:
         raise BadInput(f"The values of '{column.name}' have no order, so '{text:.80}' says nothing; ask with = or !=.")
     if value not in column.categories:
@@ -197,6 +199,18 @@ def _number(text: str, column: Column, value: str) -> float:
         )
         raise BadInput(f"'{column.name}' is a number, and in '{text:.80}' it is compared with '{value:.40}'.{hint}")
     return number
+
+
+def _require_possible(condition: Condition) -> None:
+    """A number outside of the public range leaves nothing; that is said without drawing."""
+    column = condition.column
+    assert column.low is not None and column.high is not None
+    ends = np.array([column.low, column.high, np.clip(condition.number or 0.0, column.low, column.high)])
+    if not condition.holds(ends).any():
+        raise BadInput(
+            f"By the schema '{column.name}' lies in {column.low:g} ... {column.high:g}, so no row keeps to "
+            f"'{condition.text:.80}'."
+        )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -159,9 +159,10 @@ def _loading(schema: Schema) -> str:
 
 
 def _more(generator: GeneratorSpec | TableSpec) -> str:
+    some = "\nlimbeck sample FOLDER --count 1000 --where 'COLUMN > 60'" if isinstance(generator, TableSpec) else ""
     return (
         f"## How to draw more records\n\n{markdown_text(generator_sentence(generator))}\n\n"
-        "```\nlimbeck sample FOLDER --count 1000 --seed 1 --out more.npz\n```\n\n"
+        f"```\nlimbeck sample FOLDER --count 1000 --seed 1 --out more.npz{some}\n```\n\n"
         f"or in Python:\n\n```python\n{generator_snippet().code}\n```"
     )
 
