@@ -35,7 +35,7 @@ from limbeck.runs import resume as resuming
 from limbeck.runs.condense import Outcome
 from limbeck.runs.estimator import Condenser
 from limbeck.runs.parts import with_part
-from limbeck.runs.planning import Quote, make_plan, plan_for, quote
+from limbeck.runs.planning import Quote, make_plan, plan_for, quote, sized
 from limbeck.runs.request import DataReference, Request, RunOptions
 from limbeck.vault.ledger import Account, Ledger
 from limbeck.vault.local import LocalVault
@@ -84,8 +84,7 @@ def plan(
 
     Args:
         data: a path to your data, or the name of a benchmark set; None with `vault`.
-        epsilon: how much may be learnt about any one record, or person where the schema's unit is one, at most; None where a
-            setting fixes the noise.
+        epsilon: how much may be learnt about any one record (or person), at most; None where a setting fixes the noise.
         delta: the chance that epsilon does not hold; below 1 / number of records or persons.
         method: how the set is made, see `limbeck methods`; None for elixir on images and mosaic on tables.
         per_class: synthetic records of each class.
@@ -101,7 +100,7 @@ def plan(
     (True, ['groups'])
     """
     reference = _reference(data, schema, label, root, vault)
-    return quote(reference, method, _settings(settings, per_class), epsilon, delta, rows)
+    return quote(reference, method, sized(settings, per_class), epsilon, delta, rows)
 
 
 def condense(
@@ -141,8 +140,8 @@ def condense(
     """
     options = RunOptions(ledger=_text(ledger), device=device, insecure_seed=insecure_seed)
     reference = with_part(_reference(data, schema, label, root, vault), part, options.ledger_path)
+    priced, source = plan_for(reference, method, sized(settings, per_class), epsilon, delta, rows)
     request = Request(data=reference, options=options)
-    priced, source = plan_for(reference, method, _settings(settings, per_class), epsilon, delta, rows)
     return condensing.condense(request, priced, source, Path(out), reporter or Silent())
 
 
@@ -294,10 +293,6 @@ def _reference(
     if data is None and vault is None:
         raise BadInput("Give data, or the socket of a vault that holds the records as vault=.")
     return DataReference(data=_text(data), schema=_text(schema), label=label, root=_text(root), vault=_text(vault))
-
-
-def _settings(settings: Mapping[str, Any] | None, per_class: int | None) -> dict[str, Any]:
-    return {**(settings or {}), **({} if per_class is None else {"per_class": per_class})}
 
 
 def _text(path: str | Path | None) -> str | None:

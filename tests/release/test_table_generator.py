@@ -90,6 +90,18 @@ def test_more_than_one_piece(made: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(x) == len(y) == 1000 and len({row.tobytes() for row in x}) > 900 - 600 * bool(where)
 
 
+def test_labels_of_very_many_rows_are_those_of_a_few(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = table_of(made)
+    few = generator.sample(20_000, seed=2)
+    monkeypatch.setattr("limbeck.release.table_generator.MOST_BALANCED", 10_000)
+    many = generator.sample(20_000, seed=2)
+    assert not np.array_equal(few[1], many[1])
+    for label in (0, 1):
+        (one, same), (two, other) = few, many
+        assert (same == label).mean() == pytest.approx((other == label).mean(), abs=0.015)
+        assert one[same == label].mean(0) == pytest.approx(two[other == label].mean(0), abs=0.03)
+
+
 def test_one_class_can_be_drawn(made: Path) -> None:
     assert set(table_of(made).sample(50, label="yes")[1].tolist()) == {1}
     with pytest.raises(BadInput, match="no class 'maybe'; its classes are: no, yes"):
@@ -151,7 +163,7 @@ def test_every_row_keeps_to_every_condition_when_it_is_decoded(
     try:
         x, y = table_of(made).sample(20, seed, where=where)
     except BadInput as refused:
-        assert "Hardly any record keeps to" in refused.message
+        assert "Hardly any record keeps to" in refused.message or "By the schema" in refused.message
         everything = table_of(made).sample(3000, 1)
         write_parquet(tmp_path / "all.parquet", *everything, SCHEMA)
         rows = pq.read_table(tmp_path / "all.parquet").to_pylist()
@@ -247,6 +259,17 @@ def test_a_network_that_makes_a_table_takes_conditions_too(tmp_path: Path) -> No
     assert np.array_equal(x, limbeck.sample(tmp_path / "out", 200, seed=1, where=where)[0])
     with pytest.raises(BadInput, match="Hardly any record"):
         condenser.generator_.sample(5, where=["age > 89", "age < 20"])
+
+
+def test_a_condenser_takes_rows_and_keeps_the_model(tmp_path: Path) -> None:
+    from people import source
+
+    settings = {"rows": 70, "T": 3, "components": 6}
+    records = source().load()
+    condenser = limbeck.Condenser(method="mosaic", epsilon=5.0, settings=settings)
+    condenser.fit(records.x, records.y, schema=SCHEMA, out=tmp_path / "out")
+    assert len(condenser.y_) == 70 and len(condenser.generator_.sample(9, where=["age>60"])[1]) == 9
+    assert condenser.set_params(settings={}).plan(SCHEMA).settings["per_class"] == 50
 
 
 def test_the_command_writes_rows_and_spends_nothing(made: Path, tmp_path: Path, cli: Cli) -> None:

@@ -18,7 +18,8 @@ from limbeck.release.certificate import Certificate
 from limbeck.release.conditions import Conditions, read_conditions
 from limbeck.release.drawing import Drawn, checked_count, gathered, none_fits, seed_of
 
-MADE_AT_ONCE = 100_000  # rows; fixed, because labels add up within so many
+MADE_AT_ONCE = 100_000  # rows; fixed, because what is drawn depends on it
+MOST_BALANCED = 100_000  # rows whose labels are made to add up
 LEAST_MASS = 1e-6  # share of a model's rows below which it says nothing but its own noise
 
 
@@ -50,7 +51,12 @@ class TableGenerator:
         conditions = read_conditions(where, self.schema, label)
         count, rng = checked_count(count), np.random.default_rng(seed_of(seed))
         rows = self._rows(conditions)
-        return gathered(count, self.schema.shape, lambda most: rows.drawn(most, rng), conditions, MADE_AT_ONCE)
+        balance = count <= MOST_BALANCED
+
+        def draw(most: int) -> Drawn:
+            return rows.drawn(most, rng, balance)
+
+        return gathered(count, self.schema.shape, draw, conditions, MADE_AT_ONCE)
 
     def _rows(self, conditions: Conditions) -> Rows:
         wanted = conditions.classes()

@@ -95,10 +95,14 @@ class Condenser:
 
     def plan(self, schema: Schema) -> Plan:
         """What `fit` will ask and cost. Reads no record, books nothing."""
-        makes_model = self.method in METHODS and METHODS[self.method].makes == "model"
-        size = {} if makes_model else {"per_class": self.per_class}
-        method = method_named(self.method, {**size, **(self.settings or {})})
+        method = method_named(self.method, {**self._size(), **(self.settings or {})})
         return make_plan(schema, method, self.epsilon, self.delta)
+
+    def _size(self) -> dict[str, int]:
+        """`per_class`, but for a model, which has no size, and for a table whose settings say how many rows it is to have."""
+        kind = METHODS.get(self.method)
+        by_rows = kind is not None and kind.sized_by_rows and (self.settings or {}).get("rows") is not None
+        return {} if by_rows or (kind is not None and kind.makes == "model") else {"per_class": self.per_class}
 
     def fit(
         self,

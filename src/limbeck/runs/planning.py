@@ -61,6 +61,11 @@ def plan_for(
     return make_plan(source.schema, _method_for(source.schema, method, settings, rows), epsilon, delta), source
 
 
+def sized(settings: Mapping[str, Any] | None, per_class: int | None) -> dict[str, Any]:
+    """The settings with so many records of each class, where that is given."""
+    return {**(settings or {}), **({} if per_class is None else {"per_class": per_class})}
+
+
 def _source(data: DataReference) -> DataSource | Elsewhere:
     return data.source() if data.vault is None else Elsewhere(ProcessVault(data.vault).describe())
 
