@@ -36,7 +36,7 @@ def test_names_are_not_used_twice_and_every_part_of_the_core_is_tried() -> None:
     vault = {
         "noise", "rounded_gaussian", "clipped_sums", "sampling", "local",
         "maps/blocks", "maps/base", "maps/bound", "maps/clipped_gradients", "maps/layer_gradients",
-        "maps/top_gradient", "maps/residuals",
+        "maps/top_gradient", "maps/residuals", "maps/cells",
         "ensemble/votes", "ensemble/critics", "ensemble/ensemble", "ensemble/partition", "ensemble/desk", "ensemble/store",
         "ledger/book", "ledger/sums", "ledger/rows", "ledger/file", "ledger/tables",
     }  # fmt: skip

@@ -28,6 +28,7 @@ maps, gradients, residuals = (
     Faults("vault/maps/residuals.py"),
 )
 top, encoding = Faults("vault/maps/top_gradient.py"), Faults("vault/encoding.py")
+cells = Faults("vault/maps/cells.py")
 blocks, api, schema, base = (
     Faults("vault/maps/blocks.py"),
     Faults("vault/api.py"),
@@ -52,8 +53,31 @@ STEADY = "privacy/test_steady_rows.py"
 BLOCKS = "vault/test_blocks.py"
 PLACES = "vault/test_block_places.py"
 CONTRACT = "vault/test_contract.py::TestLocalVault"
+CELLS = "vault/test_cells.py"
 
 VAULT: tuple[Mutation, ...] = (
+    # Cells of a table
+    cells(
+        "cells-each-tuple-whole",
+        "return 1 / math.sqrt(len(self.tuples))",
+        "return 1.0",
+        "a record adds 1 for each tuple, and the root of their number moves the sum",
+        f"{BOUND}::test_adding_an_ordinary_record_moves_the_sum_by_at_most_the_clip",
+    ),
+    cells(
+        "cells-clip-ignored",
+        "most = min(bound.clip, 1.0) * SAFE",
+        "most = SAFE",
+        "a clip below 1 is none",
+        f"{BOUND}::test_adding_an_ordinary_record_moves_the_sum_by_at_most_the_clip",
+    ),
+    cells(
+        "cells-digest-without-edges",
+        "(cut.start, cut.numbers, _hash(cut.edges), cut.missing)",
+        "(cut.start, cut.numbers, cut.missing)",
+        "an answer for other edges is given again",
+        f"{CELLS}::test_other_edges_are_another_question",
+    ),
     # The contract by itself
     noise(
         "contract-noise",

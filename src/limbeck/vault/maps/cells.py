@@ -17,7 +17,6 @@ from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.bound import SAFE, Bound
 
 MOST_CELLS = 1 << 24
-MOST_AT_ONCE = 1 << 22  # cells of records that are looked up together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,32 +95,28 @@ class Cells(Map):
         """What a record adds to each of its cells."""
         return 1 / math.sqrt(len(self.tuples))
 
-    def _cells(self, x: Tensor) -> Tensor:
-        """(records, columns)."""
-        return torch.stack([cut.of(x.flatten(1)) for cut in self.cuts], dim=1)
+    def _columns(self, x: Tensor) -> list[Tensor]:
+        """For each column the cells of all records."""
+        return [cut.of(x.flatten(1)) for cut in self.cuts]
 
-    def _parts(self, columns: Tensor, at_once: int) -> Iterator[tuple[int, int, Tensor]]:
-        """For some tuples after the other: where their cells begin and end in the row, and (records, tuples) the cells."""
+    def _tuples(self, columns: list[Tensor], row: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """For each tuple its places in a row of the sum, and for each record its cell, counted on from those of its row."""
         begin = 0
-        for start in range(0, len(self.tuples), at_once):
-            found, end = [], begin
-            for part, size in zip(self.tuples[start : start + at_once], self._sizes[start:], strict=False):
-                cell = columns[:, part[0]]
-                for place in part[1:]:
-                    cell = cell * self.cuts[place].cells + columns[:, place]
-                found.append(cell + end)
-                end += size
-            yield begin, end, torch.stack(found, dim=1)
-            begin = end
+        for part, size in zip(self.tuples, self._sizes, strict=True):
+            cell = row
+            for place in part:
+                cell = cell * self.cuts[place].cells + columns[place]
+            yield slice(begin, begin + size), cell
+            begin += size
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         rows = torch.zeros(len(x), self.width, device=x.device)
-        for _, _, cells in self._parts(self._cells(x), len(self.tuples)):
-            rows.scatter_(1, cells, self.weight)
+        for places, cell in self._tuples(self._columns(x), torch.zeros_like(y)):
+            rows[:, places].scatter_(1, cell[:, None], self.weight)
         return rows
 
     def trial(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._cells(x).double()
+        return torch.stack(self._columns(x), dim=1).double()
 
     def clipped_sum(
         self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
@@ -132,11 +127,9 @@ class Cells(Map):
         clip. Which cells these are depends on the record alone.
         """
         total = torch.zeros(count, self.width, dtype=torch.float64, device=x.device)
-        at_once = max(MOST_AT_ONCE // max(len(x), 1), 1)
-        for begin, end, cells in self._parts(self._cells(x), at_once):
-            places = row[:, None] * (end - begin) + cells - begin
-            counts = torch.bincount(places.flatten(), minlength=count * (end - begin))
-            total[:, begin:end] = counts.view(count, -1)
+        for places, cell in self._tuples(self._columns(x), row):
+            size = places.stop - places.start
+            total[:, places] = torch.bincount(cell, minlength=count * size).view(count, size).double()
         return total * self._added(bound)
 
     def _added(self, bound: Bound) -> float:

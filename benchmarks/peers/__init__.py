@@ -1,0 +1,1 @@
+"""Other tools, each run by its own package in an environment of its own."""
