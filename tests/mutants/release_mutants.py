@@ -12,6 +12,7 @@ certificate, editions, release = (
 run_file = Faults("runs/run_file.py")
 staging, checkpoint = Faults("release/staged.py"), Faults("runs/checkpoint.py")
 provenance = Faults("evaluate/provenance.py")
+rows = Faults("methods/mosaic/model.py", "methods/mosaic/axes.py", "release/conditions.py", "release/drawing.py")
 
 TESTS = "privacy/test_certificate.py"
 LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"
@@ -20,6 +21,7 @@ WORDS = "privacy/test_certificate_words.py"
 EDITIONS = "release/test_editions.py"
 STAGING = "runs/test_damage.py"
 PROVENANCE = "cli/test_evaluate.py"
+MODEL, DRAWN = "methods/test_table_model.py", "release/test_table_generator.py"
 
 RELEASE: tuple[Mutation, ...] = (
     certificate(
@@ -261,5 +263,48 @@ RELEASE: tuple[Mutation, ...] = (
         "drawn={},",
         "answers that were given are not stated",
         f"{WORDS}::test_what_was_drawn_is_stated",
+    ),
+    # Rows that are drawn from a release
+    rows(
+        "drawn-not-finite",
+        "if not bool(found.isfinite().all()):",
+        "if found is None:",
+        "a damaged model is drawn from",
+        f"{MODEL}::test_weights_that_do_not_fit_are_refused",
+    ),
+    rows(
+        "drawn-edges-anywhere",
+        "bool((np.diff(axis.edges) > 0).all())",
+        "len(axis.edges) > 0",
+        "cells that hold nothing are drawn from",
+        f"{MODEL}::test_weights_that_do_not_fit_are_refused",
+    ),
+    rows(
+        "drawn-components-not-weighed",
+        "shares *= chances[:, part].sum(1).reshape(shares.shape)",
+        "shares *= 1.0",
+        "rows under conditions come from the wrong components",
+        f"{MODEL}::test_rows_under_limits_are_those_of_plain_rejection",
+    ),
+    rows(
+        "drawn-labels-not-weighed",
+        "keeps = rng.random(len(total)) < total",
+        "keeps = total > 0",
+        "rows of a class are rows of all classes under its name",
+        f"{MODEL}::test_a_class_is_drawn_as_it_is_among_all",
+    ),
+    rows(
+        "drawn-not-checked",
+        "conditions.hold(records, labels)",
+        "np.ones(len(labels), dtype=bool)",
+        "rows that do not keep to a condition are given",
+        f"{DRAWN}::test_a_network_that_makes_a_table_takes_conditions_too",
+    ),
+    rows(
+        "drawn-gap-differs",
+        "(numbers, self.number) & ~is_gap",
+        "(numbers, self.number)",
+        "a row without a value counts as one that differs",
+        "release/test_conditions.py::test_every_operator_on_every_kind_of_column",
     ),
 )
