@@ -110,8 +110,9 @@ def test_images_and_a_bare_text_are_refused() -> None:
     image = Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=10)
     with pytest.raises(BadInput, match=r"no columns to ask about\. Choose a class with --class"):
         read_conditions(["age>6"], image)
-    with pytest.raises(BadInput, match="takes a list"):
-        read_conditions("age>60", SCHEMA)
+    for wrong in ("age>60", [60], [None]):
+        with pytest.raises(BadInput, match="takes a list"):
+            read_conditions(wrong, SCHEMA)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="no class 'maybe'; its classes are: no, yes"):
         read_conditions([], SCHEMA, "maybe")
 

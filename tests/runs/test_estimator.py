@@ -16,7 +16,7 @@ from limbeck.cli import runs
 from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, BudgetRefused, DataUnreadable, RunConflict, WallBreach
 from limbeck.experiments import demo
-from limbeck.methods import method_named
+from limbeck.methods import default_method, method_named
 from limbeck.runs.estimator import ArraySource
 from limbeck.vault.api import Identity
 
@@ -141,8 +141,10 @@ def test_plan_grant_ask_close() -> None:
 
 
 def test_the_default_method_is_that_of_the_commands_and_of_the_demonstration() -> None:
+    """The commands leave it to the schema; a condenser, which knows none before `fit`, has that of images."""
     defaults = [inspect.signature(call).parameters["method"].default for call in (Condenser, runs.plan, runs.condense)]
-    assert defaults == [demo.METHOD] * 3
+    image = Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=100)
+    assert defaults == [demo.METHOD, None, None] and default_method(image) == demo.METHOD
 
 
 # --- persons ---

@@ -126,8 +126,8 @@ class Conditions:
 
 def read_conditions(where: Sequence[str], schema: Schema, label: str | None = None) -> Conditions:
     """Texts such as "age>60" for the columns of a schema; what cannot be meant is refused in a sentence."""
-    if isinstance(where, str):
-        raise BadInput(f"where takes a list of conditions, such as ['age>60'], got '{where:.60}'.")
+    if isinstance(where, str) or not all(isinstance(text, str) for text in where):
+        raise BadInput(f"where takes a list of conditions, such as ['age>60'], got where={where!r:.60}.")
     if where and schema.is_image:
         raise BadInput(
             f"'{schema.name}' holds images, which have no columns to ask about. Choose a class with --class."
