@@ -20,6 +20,7 @@ from limbeck.evaluate.classical import RECIPES, answers_of
 from limbeck.evaluate.decoded import decoded
 from limbeck.evaluate.duration import expected_seconds
 from limbeck.evaluate.evaluation import Evaluation
+from limbeck.evaluate.labelled import load_labelled
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.row import Row
 from limbeck.progress import Silent
@@ -53,6 +54,15 @@ def test_decoded_rows_have_hard_categories_and_whole_numbers() -> None:
     assert hard[1:4].tolist() == [0, 1, 0] and hard[5] == 0
     assert 50 * (hard[0] + 1) == pytest.approx(round(50 * 1.013), abs=1e-4)
     assert np.array_equal(decoded(hard[None], tables.SCHEMA).numpy()[0], hard)
+
+
+def test_a_whole_number_is_the_same_bits_in_decoded_and_in_real_rows(shop: Path) -> None:
+    """Trees, and the bins of marginals, cut at values of the rows: one bit more would be another side."""
+    source = open_source(str(shop))
+    real = load_labelled(source, source.schema).x
+    again = decoded(real.numpy(), source.schema)
+    assert torch.equal(again[:, :4], real[:, :4])
+    assert len(real[:, 0].unique()) > 50
 
 
 def test_records_without_columns_stay_what_they_are() -> None:
