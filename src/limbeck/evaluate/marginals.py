@@ -32,7 +32,8 @@ class Rows:
 def table_marginals(synthetic: Rows, train: Rows, test: Rows, schema: Schema) -> TableMarginals:
     """The 1-way and 2-way marginals of all columns and the label, against the real training rows.
 
-    The real test rows are compared in the same way: a set that comes nearer than they do owes it to chance, or to a copy.
+    The real test rows are compared in the same way, as a yardstick: they differ from the training rows by chance alone. A set
+    may come nearer than that, since it was made from the training rows.
     """
     found = axes(schema, train.x)
     own, real, other = ([axis.codes(rows.x, rows.y) for axis in found] for rows in (synthetic, train, test))
