@@ -21,6 +21,7 @@ from limbeck.evaluate.reading import read_json
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.release.formats import write_npz, write_parquet
+from limbeck.report import views
 from limbeck.report.budget import budget_view
 from limbeck.report.charts import Point, Segment, _ticks, bar, curve, score_bar
 from limbeck.report.closeness import closeness_view
@@ -51,6 +52,26 @@ def test_scores_with_ceiling_control_and_what_was_skipped() -> None:
     ]  # fmt: skip
     assert table.rows[2].skipped == "its package is missing" and table.rows[1].runs == ()
     assert table.has_ceiling and table.has_control and table.classifiers == (13, 77.5)
+
+
+def test_a_table_shows_the_area_and_f1_of_each_class_and_what_fitted_it() -> None:
+    one = {"mean": 61.5, "std": None, "runs": [61.5]}
+    row = {
+        "model": "boosted-trees",
+        **one,
+        "area_under_curve": {"mean": 90.25},
+        "f1": {"<b>no": one},
+        "library": "trees 3",
+    }
+    values = {**EVALUATION, "accuracy": {"boosted-trees": one}, "rows": [row], "form": "decoded"}
+    for evaluation in (Evaluation.from_dict(values), Evaluation.from_dict(values).public()):
+        table = score_table(evaluation)
+        assert table.decoded and table.has_area and table.has_f1
+        shown = views.scores(table)
+        assert (shown.rows[0].area, shown.rows[0].f1) == ("90.25", "<b>no 61.50")
+        assert shown.libraries == ["boosted-trees by trees 3"]
+    plain = score_table(Evaluation.from_dict(EVALUATION))
+    assert not plain.decoded and not plain.has_area and not plain.has_f1
 
 
 def test_networks_come_before_classifiers_and_what_is_unknown_last() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from limbeck.data import DataSource
     from limbeck.evaluate.evaluation import Evaluation
     from limbeck.evaluate.row import Row
+
+MOST_CLASSES = 8
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +38,8 @@ def evaluate(
         typer.Option(
             "--models",
             help="What to train, with commas: all (nineteen), nets (the papers' six), classical (GS-WGAN's thirteen), "
-            "or names such as convnet, resnet18, mlp, random-forest. Default: the preset's, else a few networks.",
+            "tables (logistic regression, boosted trees, an MLP), or names such as convnet, mlp, random-forest. "
+            "Default: the preset's, else tables for a table and a few networks for pictures.",
         ),
     ] = None,
     repeats: Annotated[
@@ -172,15 +175,27 @@ def _lines(result: Evaluation) -> list[str]:
     extra = [name for name, value in EXTRA.items() if any(value(row) is not None for row in result.rows)]
     rows: list[tuple[object, ...]] = [("model", "mean", "std", *extra, "runs")]
     rows += [_cells(row, extra) for row in result.rows]
-    lines = [*table(rows), f"{majority}; preset {result.preset}; {result.labels} labels"]
+    form = "" if result.form is None else f"; {result.form} rows"
+    lines = [*table(rows), *_by_class(result.rows), f"{majority}; preset {result.preset}; {result.labels} labels{form}"]
     mean = result.classifiers_mean
     if mean is not None:
         lines.append(f"mean of {mean.classifiers} of GS-WGAN's 13 classifiers: {mean.mean:.2f}")
     return lines + _remarks(result, extra) + _whose(result)
 
 
+def _by_class(rows: Sequence[Row]) -> list[str]:
+    """F1 of each class, of a few classes; of more in the JSON object."""
+    scored = [(row.model, row.f1) for row in rows if row.f1]
+    names = list(scored[0][1]) if scored else []
+    if not 0 < len(names) <= MOST_CLASSES:
+        return []
+    cells = [(model, *(_two_digits(f1[name].mean if name in f1 else None) for name in names)) for model, f1 in scored]
+    return table([("F1 of class", *names), *cells])
+
+
 # Columns that stand in the table only where some row has a value.
 EXTRA: dict[str, Callable[[Row], float | None]] = {
+    "AUC": lambda row: None if row.area_under_curve is None else row.area_under_curve.mean,
     "best on test": lambda row: None if row.best_on_test is None else row.best_on_test.mean,
     "control": lambda row: row.control,
     "ceiling": lambda row: row.ceiling,
@@ -205,7 +220,7 @@ def _two_digits(value: float | None) -> str:
 
 
 def _remarks(result: Evaluation, extra: list[str]) -> list[str]:
-    lines = []
+    lines = [f"{row.model} by {row.library}" for row in result.rows or () if row.library]
     if "best on test" in extra:
         lines.append("best on test is optimistic: chosen on the test set; mean is the last epoch")
     if "control" in extra:

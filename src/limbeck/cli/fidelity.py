@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from limbeck.evaluate.fidelity_result import Fidelity
     from limbeck.evaluate.inception_score import InceptionScore
     from limbeck.evaluate.neighbours import Memorisation
+    from limbeck.evaluate.table_marginals import TableMarginals
 
 
 def register(app: typer.Typer) -> None:
@@ -50,6 +51,7 @@ def fidelity(
 ) -> None:
     """Score a set against the private records: Inception Score, Frechet distance, precision, recall, memorisation.
 
+    A table has no Inception Score; it is compared column by column and pair by pair, on its decoded rows.
     It reads private records and costs no budget, so the result is yours alone: never share it.
     """
     from limbeck.evaluate.fidelity import Options, fidelity_of_release
@@ -74,7 +76,8 @@ def fidelity(
 def _lines(result: Fidelity) -> list[str]:
     sides = (result.set, result.real_train)
     rows: list[tuple[object, ...]] = [("", "set", "as many real training records")]
-    rows.append(("inception score", *(_score(side.inception_score) for side in sides)))
+    if result.set.inception_score is not None:
+        rows.append(("inception score", *(_score(side.inception_score) for side in sides)))
     distances = (_figure(side.frechet_classifier_distance, ".4g") for side in sides)
     rows.append(("Frechet classifier distance (no FID)", *distances))
     fid = result.fid
@@ -86,10 +89,26 @@ def _lines(result: Fidelity) -> list[str]:
     return [
         "OWNER'S EDITION: measured on private records. Never share it.",
         *table(rows),
-        f"real test records: inception score {_score(result.real_test)}",
+        *([] if result.real_test is None else [f"real test records: inception score {_score(result.real_test)}"]),
+        *([] if result.marginals is None else _of_a_table(result.marginals)),
         *([] if result.nearest is None else _memorised(result.nearest)),
         f"judge: {reference.spec['kind']}, {reference.epochs} epochs, {_figure(reference.test_accuracy, '.2f')} % of the "
         "test records right",
+    ]
+
+
+def _of_a_table(found: TableMarginals) -> list[str]:
+    """How far from the real training rows, in total variation: 0 is the same, 1 has nothing in common."""
+    rows: list[tuple[object, ...]] = [("total variation from the real training rows", "set", "real test rows")]
+    rows.append(("mean of the columns", _figure(found.one_way, ".4f"), _figure(found.real_one_way, ".4f")))
+    rows.append(("mean of all pairs of columns", _figure(found.two_way, ".4f"), _figure(found.real_two_way, ".4f")))
+    worst = sorted(found.columns, key=lambda column: -(column.total_variation or 0))[:3]
+    named = ", ".join(f"{column.name} {_figure(column.total_variation, '.4f')}" for column in worst)
+    lost = sum(each.shares.synthetic == 0 for each in found.rare)
+    return [
+        *table(rows),
+        f"farthest columns: {named}",
+        f"rare categories (at most 1 % of the real rows): {len(found.rare)}, of which {lost} are not in the set",
     ]
 
 

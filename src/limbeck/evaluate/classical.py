@@ -1,4 +1,4 @@
-"""The classifiers of GS-WGAN's Tables A1 and A2 that are not PyTorch networks: scikit-learn's, and XGBoost's.
+"""The classifiers that are not PyTorch networks: those of GS-WGAN's Tables A1 and A2, and boosted trees for tables.
 
 The paper says "default hyper-parameters", but the accuracies in its column "Real" come from those of its published
 evaluation, which shortens bagging and boosting. Ours follow the latter. Where that gives every tree a tenth of the
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.errors import BadInput
+from limbeck.evaluate.boosted import boosted_trees
 
 Array = NDArray[Any]
 Make = Callable[[int, int], Any]  # (seed, records) -> an estimator that is not fitted yet
@@ -37,10 +38,31 @@ class Recipe:
 
 def accuracy_of(name: str, x: Array, y: Array, test_x: Array, test_y: Array, seed: int) -> float:
     """Percent right on the test records, of a classifier fitted to (x, y). x: (records, ...) in [0, 1]; y: class indices."""
-    fitted, classes = _fit(name, _flat(x), y, seed)
+    return 100.0 * float((_answers(*_fit(name, _flat(x), y, seed), _flat(test_x)) == test_y).mean())
+
+
+def answers_of(name: str, x: Array, y: Array, test_x: Array, classes: int, seed: int) -> tuple[Array, Array]:
+    """The class that a fitted classifier gives each test record, and how likely it holds each one: (records, classes)."""
+    fitted, known = _fit(name, _flat(x), y, seed)
+    return _answers(fitted, known, _flat(test_x)), _scores(fitted, known, _flat(test_x), classes)
+
+
+def _answers(fitted: Any, known: Array, x: Array) -> Array:
     with _quietly():
-        right = classes[np.asarray(fitted.predict(_flat(test_x))).astype(np.int64)] == test_y
-    return 100.0 * float(right.mean())
+        answers: Array = known[np.asarray(fitted.predict(x)).astype(np.int64)]
+    return answers
+
+
+def _scores(fitted: Any, known: Array, x: Array, classes: int) -> Array:
+    """A class that the set has no record of is the least likely everywhere."""
+    with _quietly():
+        told = getattr(fitted, "predict_proba", None) or getattr(fitted, "decision_function", None)
+        found = np.eye(len(known))[fitted.predict(x)] if told is None else np.asarray(told(x), dtype=np.float64)
+    if found.ndim == 1:
+        found = np.stack([-found, found], axis=1)
+    scores = np.full((len(x), classes), found.min())
+    scores[:, known] = found
+    return scores
 
 
 def _fit(name: str, x: Array, y: Array, seed: int) -> tuple[Any, Array]:
@@ -164,6 +186,7 @@ def _nearest_mean() -> Any:
 
 RECIPES = {
     "mlp-100": Recipe(make=_mlp, random=True),
+    "boosted-trees": Recipe(make=boosted_trees, random=False),
     "adaboost": Recipe(make=_adaboost, random=True),
     "bagging": Recipe(make=_bagging, random=True),
     "bernoulli-nb": Recipe(make=_bernoulli_nb, random=False),

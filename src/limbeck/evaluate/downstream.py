@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.evaluate.classical import RECIPES, accuracy_of
+from limbeck.evaluate.by_class import area_under_curves, f1_of_classes
+from limbeck.evaluate.classical import RECIPES, accuracy_of, answers_of
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.models import build_model
 from limbeck.evaluate.presets import Preset, preset_named
@@ -35,7 +36,8 @@ class Score:
     runs: of each fit the accuracy, over several test sets their mean. labels: what they were trained on, hard or soft.
     best: for presets that look at every epoch, the best one of each network on the test set; optimistic, and never part of
     `mean`. areas: under the ROC curve in percent, of each network where there are two classes, because with classes of
-    unequal size accuracy alone says little. by_test: of each fit its accuracy on each test set.
+    unequal size accuracy alone says little; of a table for every model, over more classes the mean of one against the rest.
+    f1: of a table, of each fit and each class, in percent. by_test: of each fit its accuracy on each test set.
     """
 
     mean: float
@@ -44,18 +46,23 @@ class Score:
     labels: str = "hard"
     best: tuple[float, ...] = ()
     areas: tuple[float, ...] = ()
+    f1: tuple[tuple[float | None, ...], ...] = ()
     by_test: tuple[tuple[float, ...], ...] = field(default=(), compare=False)
     seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is trained on, and the test sets. y holds class indices, or soft labels (records, classes)."""
+    """What is trained on, and the test sets. y holds class indices, or soft labels (records, classes).
+
+    each_class: whether every class is also scored for itself, on a test set that is alone.
+    """
 
     x: Tensor
     y: Tensor
     tests: tuple[Labelled, ...]
     classes: int
+    each_class: bool = False
 
     def __post_init__(self) -> None:
         _check(self.x, self.y, self.classes)
@@ -149,21 +156,34 @@ def score_model(
         "soft" if task.y.dim() == 2 and model not in RECIPES else "hard",
         tuple(fit.best for fit in found if fit.best is not None),
         tuple(fit.area for fit in found if fit.area is not None),
+        tuple(fit.f1 for fit in found if fit.f1),
         tuple(fit.accuracies for fit in found),
         time.monotonic() - began,
     )
 
 
 class _Fit(NamedTuple):
-    """The accuracy on each test set at the end; the best epoch's and the area under the curve, where there is one test set."""
+    """The accuracy on each test set at the end; where there is one test set also of the best epoch, and by class."""
 
     accuracies: tuple[float, ...]
     best: float | None = None
     area: float | None = None
+    f1: tuple[float | None, ...] = ()
+
+
+def _scored(truth: NDArray[np.int64], answers: NDArray[np.int64], scores: NDArray[np.float64], classes: int) -> _Fit:
+    """One fit on one test set, with every class scored for itself."""
+    right = 100.0 * float((answers == truth).mean())
+    return _Fit((right,), None, area_under_curves(truth, scores), f1_of_classes(truth, answers, classes))
 
 
 def _classical_fit(model: str, task: Task, seed: int) -> _Fit:
     hard, x = _hard(task.y).numpy(), _unit(task.x)
+    if task.each_class and len(task.tests) == 1:
+        (test,) = task.tests
+        return _scored(
+            _hard(test.y).numpy(), *answers_of(model, x, hard, _unit(test.x), task.classes, seed), task.classes
+        )
     return _Fit(tuple(accuracy_of(model, x, hard, _unit(test.x), _hard(test.y).numpy(), seed) for test in task.tests))
 
 
@@ -182,6 +202,10 @@ def _network_fit(model: str, task: Task, preset: Preset, seed: int, device: torc
 
     watched = look if preset.every_epoch and alone else None
     network = train(model, task.x, task.y, task.classes, preset, seed, device, watched)
+    if task.each_class and alone:
+        logits = _logits(network, first.x, first.y).double()
+        fit = _scored(_hard(first.y).numpy(), logits.argmax(1).numpy(), logits.softmax(1).numpy(), task.classes)
+        return fit._replace(best=max(seen) if seen else None)
     area = area_under_curve(network, first.x, first.y) if task.classes == 2 and alone else None
     if seen:
         return _Fit((seen[-1],), max(seen), area)

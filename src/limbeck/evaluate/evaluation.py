@@ -28,6 +28,7 @@ class Evaluation:
     accuracy: by model, of those that were trained; None in a file that holds none. rows: every model that was asked for.
     release, trained_on: what the models were trained on. records: how many these are.
     preset, protocol: how networks were trained, and whose protocol that is. labels: hard or soft.
+    form: "decoded" where a table was trained on as it is opened; None, as in older files, is the exact numbers of the set.
     epsilon, adjacency, unit, method: as the certificate of the release states them; a result without a unit is about one record.
     majority_rate: accuracy of always answering the largest class of the test records.
     network: the spec of a released model.
@@ -51,6 +52,7 @@ class Evaluation:
     preset: str | None = None
     protocol: str | None = None
     labels: str | None = None
+    form: str | None = None
     repeats: int | None = None
     records: int | str | None = None
     epsilon: float | str | None = None
@@ -79,9 +81,19 @@ class Evaluation:
         part = dataclasses.replace(self, test=PUBLIC_TEST if test is None else test.text)
         if self.provenance.benchmark("real") is not None:
             return part
-        # What else stands in a row may come from the real training records.
-        rows = tuple(Row(model=row.model, skipped=row.skipped) for row in self.rows or ())
-        return dataclasses.replace(part, ceiling=None, rows=rows)
+        return dataclasses.replace(part, ceiling=None, rows=tuple(self._public_row(row) for row in self.rows or ()))
+
+    def _public_row(self, row: Row) -> Row:
+        """What else stands in a row may come from the real training records; without a release all of it does."""
+        if self.release is None:
+            return Row(model=row.model, skipped=row.skipped)
+        return Row(
+            model=row.model,
+            skipped=row.skipped,
+            area_under_curve=row.area_under_curve,
+            f1=row.f1,
+            library=row.library,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of `limbeck evaluate --json`."""
@@ -121,6 +133,7 @@ class Evaluation:
             preset=text(values.get("preset")),
             protocol=text(values.get("protocol")),
             labels=text(values.get("labels")),
+            form=text(values.get("form")),
             adjacency=text(values.get("adjacency")),
             unit=text(values.get("unit")),
             note=text(values.get("note")),
@@ -131,6 +144,6 @@ class Evaluation:
 
 
 PLAIN = (
-    "release", "content", "trained_on", "test", "preset", "protocol", "labels", "repeats", "records", "test_records",
-    "epsilon", "adjacency", "unit", "method", "majority_rate", "note",
+    "release", "content", "trained_on", "test", "preset", "protocol", "labels", "form", "repeats", "records",
+    "test_records", "epsilon", "adjacency", "unit", "method", "majority_rate", "note",
 )  # fmt: skip

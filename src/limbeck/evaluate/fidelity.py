@@ -5,6 +5,9 @@
     fid                             the same with Inception-v3, if the owner has its weights
     precision, recall               overlap of the two manifolds, in its features
     nearest records, memorisation   whether the set repeats training records
+    marginals                       of a table: how far its 1-way and 2-way marginals are from those of the training rows
+
+A table is measured on its decoded rows, and has no inception score.
 
 Guarantee: a result is marked as the owner's edition, which no release takes.
 """
@@ -22,10 +25,13 @@ from torch import Tensor
 from limbeck.data import DataSource
 from limbeck.errors import BadInput
 from limbeck.evaluate.compatible import require_compatible
+from limbeck.evaluate.decoded import decoded, is_table
 from limbeck.evaluate.fidelity_result import Closeness, Fid, Fidelity, Reference
 from limbeck.evaluate.frechet import frechet_distance
 from limbeck.evaluate.inception import Inception, read_inception
 from limbeck.evaluate.inception_score import InceptionScore, inception_score
+from limbeck.evaluate.labelled import Labelled
+from limbeck.evaluate.marginals import Rows, table_marginals
 from limbeck.evaluate.neighbours import (
     NEIGHBOURS,
     Memorisation,
@@ -36,6 +42,7 @@ from limbeck.evaluate.neighbours import (
     summary,
 )
 from limbeck.evaluate.reference_classifier import ReferenceClassifier, reference_classifier
+from limbeck.evaluate.table_marginals import TableMarginals
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter
@@ -69,24 +76,19 @@ def fidelity_of_release(
 ) -> Fidelity:
     """All scores of a release, beside those of as many real training records and of the real test records."""
     found = read_release(release)
-    for source in (train, test):
-        require_compatible(found.schema, source.schema)
-    if len(found.y) <= NEIGHBOURS:
-        raise BadInput(f"The set has {len(found.y)} records; fidelity needs more than {NEIGHBOURS}.")
-    if train.where == test.where:
-        raise BadInput(
-            f"{train.where} has no test split; name real records that the set was not made from with --test."
-        )
+    _require_measurable(found, train, test)
     inception = None if options.inception is None else _images_only(found, options.inception)
     train_records, test_records = train.load(), test.load()
     classifier = reference_classifier(train_records, found.schema, reporter, options.epochs, options.device)
-    x = torch.nan_to_num(torch.from_numpy(found.x))
+    x = torch.nan_to_num(decoded(found.x, found.schema))
     train_x, test_x = encode(train_records.x, found.schema), encode(test_records.x, found.schema)
     kept = _drawn(len(test_x), options.most, options.seed)
     test_x, test_y = test_x[kept], torch.from_numpy(test_records.y)[kept]
+    train_y = torch.from_numpy(train_records.y)
     real_x = train_x[_drawn(len(train_x), len(x), options.seed)]
     reporter.say(f"comparing {len(x)} synthetic with {len(test_x)} real test records")
     features, probabilities = classifier.outputs(test_x)
+    pictures = not is_table(found.schema)
     return Fidelity(
         release=str(release),
         method=found.certificate.method,
@@ -99,13 +101,30 @@ def fidelity_of_release(
         records=len(x),
         test_records=len(test_x),
         reference=_reference(classifier, probabilities, test_y),
-        set=_closeness(classifier, x, features, options.seed),
-        real_train=_closeness(classifier, real_x, features, options.seed),
-        real_test=_rounded(inception_score(probabilities, seed=options.seed)),
+        set=_closeness(classifier, x, features, options.seed, pictures),
+        real_train=_closeness(classifier, real_x, features, options.seed, pictures),
+        real_test=_rounded(inception_score(probabilities, seed=options.seed)) if pictures else None,
         fid=None if inception is None else _fid(inception, x, real_x, test_x, reporter),
         nearest=_rounded(memorisation(x.flatten(1), train_x.flatten(1), test_x.flatten(1))),
         test_to_train_distance=_round(summary(nearest(test_x[: len(x)].flatten(1), train_x.flatten(1))[0])),
+        marginals=None if pictures else _marginals(found, x, Labelled(train_x, train_y), Labelled(test_x, test_y)),
     )
+
+
+def _require_measurable(found: Release, train: DataSource, test: DataSource) -> None:
+    for source in (train, test):
+        require_compatible(found.schema, source.schema)
+    if len(found.y) <= NEIGHBOURS:
+        raise BadInput(f"The set has {len(found.y)} records; fidelity needs more than {NEIGHBOURS}.")
+    if train.where == test.where:
+        raise BadInput(
+            f"{train.where} has no test split; name real records that the set was not made from with --test."
+        )
+
+
+def _marginals(found: Release, x: Tensor, train: Labelled, test: Labelled) -> TableMarginals:
+    first, second = (Rows(part.x.numpy(), part.y.numpy()) for part in (train, test))
+    return table_marginals(Rows(x.numpy(), found.y), first, second, found.schema)
 
 
 def _reference(classifier: ReferenceClassifier, probabilities: Tensor, labels: Tensor) -> Reference:
@@ -117,10 +136,12 @@ def _reference(classifier: ReferenceClassifier, probabilities: Tensor, labels: T
     )
 
 
-def _closeness(classifier: ReferenceClassifier, x: Tensor, real_features: Tensor, seed: int) -> Closeness:
+def _closeness(
+    classifier: ReferenceClassifier, x: Tensor, real_features: Tensor, seed: int, pictures: bool
+) -> Closeness:
     features, probabilities = classifier.outputs(x)
     return Closeness(
-        inception_score=_rounded(inception_score(probabilities, seed=seed)),
+        inception_score=_rounded(inception_score(probabilities, seed=seed)) if pictures else None,
         frechet_classifier_distance=round(frechet_distance(features, real_features), DIGITS),
         precision_recall=_rounded(precision_recall(real_features, features, seed=seed)),
     )

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from limbeck.evaluate.inception_score import InceptionScore
 from limbeck.evaluate.neighbours import Memorisation, PrecisionRecall
 from limbeck.evaluate.reading import mapping, number, stated, text, whole
+from limbeck.evaluate.table_marginals import TableMarginals
 from limbeck.release.editions import OWNER
 
 T = TypeVar("T", InceptionScore, PrecisionRecall)
@@ -95,7 +96,8 @@ class Reference:
 class Fidelity:
     """How close a set is to the real records, beside as many real training records; and whether it repeats any.
 
-    public_benchmark: whether train and test are public. In a file anything may be missing: it is None then.
+    public_benchmark: whether train and test are public. marginals: of a table with columns, measured on its decoded rows.
+    In a file anything may be missing: it is None then.
     """
 
     release: str | None
@@ -115,6 +117,7 @@ class Fidelity:
     fid: Fid | None
     nearest: Memorisation | None
     test_to_train_distance: Mapping[str, float] | None
+    marginals: TableMarginals | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of `limbeck fidelity --json`."""
@@ -136,6 +139,7 @@ class Fidelity:
             "real_test": {"inception_score": None if self.real_test is None else asdict(self.real_test)},
             "fid": None if self.fid is None else asdict(self.fid),
             "nearest": None if self.nearest is None else self._nearest(self.nearest),
+            **({} if self.marginals is None else {"marginals": self.marginals.to_dict()}),
         }
 
     def _nearest(self, nearest: Memorisation) -> dict[str, Any]:
@@ -164,6 +168,7 @@ class Fidelity:
             fid=Fid.from_dict(values.get("fid")),
             nearest=_memorisation(nearest) if isinstance(nearest, Mapping) else None,
             test_to_train_distance=_distance(mapping(nearest).get("test_to_train_distance")),
+            marginals=TableMarginals.from_dict(values.get("marginals")),
         )
 
 

@@ -1,6 +1,7 @@
 """The models that score a set: the six architectures of the papers, and the thirteen classifiers of GS-WGAN's tables.
 
-Nineteen names. Two of the thirteen are networks as well, and other ones than those of the same name among the six:
+Nineteen names, and two beside them: softmax regression, and boosted trees for tables. Two of the thirteen are networks as
+well, and other ones than those of the same name among the six:
 `mlp-100` has one hidden layer of 100 units (the six's `mlp` has 128-128), `cnn` is small and has dropout.
 """
 
@@ -35,8 +36,10 @@ CLASSIFIERS = (
     "xgboost",
 )
 ALONE = ("linear",)  # softmax regression: in no table, and useful
-MODELS = ARCHITECTURES + CLASSIFIERS + ALONE
-GROUPS = {"all": ARCHITECTURES + CLASSIFIERS, "nets": ARCHITECTURES, "classical": CLASSIFIERS}
+BOOSTED = "boosted-trees"  # XGBoost's or scikit-learn's, at settings for tables
+MODELS = (*ARCHITECTURES, *CLASSIFIERS, *ALONE, BOOSTED)
+TABLES = ("logistic-reg", BOOSTED, "mlp")  # quick ones of three kinds
+GROUPS = {"all": ARCHITECTURES + CLASSIFIERS, "nets": ARCHITECTURES, "classical": CLASSIFIERS, "tables": TABLES}
 NETWORKS = (*ARCHITECTURES, "cnn", *ALONE)  # trained by gradient descent here; the others are scikit-learn's, XGBoost's
 SCALED = ("convnet", "alexnet", "vgg11", "resnet18")  # those whose filters follow the preset's width
 NO_XGBOOST = "XGBoost is not installed; install it with: pip install 'limbeck[xgboost]'"

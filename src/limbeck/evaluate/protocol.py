@@ -6,7 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 
 from limbeck.errors import BadInput
-from limbeck.evaluate.models import Choice, choose
+from limbeck.evaluate.decoded import is_table
+from limbeck.evaluate.models import TABLES, Choice, choose
 from limbeck.evaluate.presets import Preset, preset_named
 from limbeck.privacy.schema import Schema
 
@@ -15,7 +16,7 @@ from limbeck.privacy.schema import Schema
 class EvaluationProtocol:
     """What a caller asks for. None leaves it to the preset.
 
-    models: names or groups of models; None is what the preset's paper trains, else a few networks.
+    models: names or groups of models; None is what the preset's paper trains, else a few that read such records.
     preset: the name of a training protocol; None is cpu on a CPU, else paper.
     repeats: how often each model is trained, with successive seeds; None is the preset's number of networks.
     """
@@ -63,9 +64,11 @@ class Scoring:
 
 
 def default_models(preset: Preset, schema: Schema) -> tuple[str, ...]:
-    """What the preset's paper trains, else a few networks that read such records."""
+    """What the preset's paper trains; else three quick models for a table, a few networks for other records."""
     if preset.models:
         return preset.models
+    if is_table(schema):
+        return TABLES
     return ("convnet", "mlp", "lenet") if schema.is_image else ("mlp", "linear")
 
 

@@ -12,6 +12,7 @@ from limbeck.data import DataSource
 from limbeck.errors import BadInput
 from limbeck.evaluate.baselines import ClassifiersMean
 from limbeck.evaluate.compatible import TRAINING, require_compatible
+from limbeck.evaluate.decoded import is_table
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import load_labelled, majority_rate
 from limbeck.evaluate.protocol import EvaluationProtocol
@@ -62,7 +63,14 @@ def evaluate_real(
 def real_training(real: DataSource, subsample: int | None) -> TrainingSet:
     """Load the real records, to be thinned out for slow models."""
     records = load_labelled(real, real.schema)
-    return TrainingSet(x=records.x, y=records.y, classes=len(real.schema.classes), real=True, subsample=subsample)
+    return TrainingSet(
+        x=records.x,
+        y=records.y,
+        classes=len(real.schema.classes),
+        real=True,
+        subsample=subsample,
+        names=real.schema.classes if is_table(real.schema) else (),
+    )
 
 
 def require_subsample(subsample: int | None) -> None:

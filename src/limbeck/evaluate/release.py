@@ -1,4 +1,8 @@
-"""Evaluate a released set on real test records, and what its accuracies are compared with."""
+"""Evaluate a released set on real test records, and what its accuracies are compared with.
+
+A table is trained on as it is opened: decoded rows, with hard categories and whole numbers. Other sets are trained on by
+the exact numbers of `set.npz`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from limbeck.data import DataSource
 from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.baselines import Ceiling, ClassifiersMean, Control, calibrated
 from limbeck.evaluate.compatible import require_compatible
+from limbeck.evaluate.decoded import DECODED, decoded, is_table
+from limbeck.evaluate.duration import duration_words, expected_seconds
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import Labelled, load_labelled, majority_rate
 from limbeck.evaluate.protocol import EvaluationProtocol, Scoring
@@ -57,16 +63,16 @@ def evaluate_release(
     """
     found = read_release(release)
     require_compatible(found.schema, test.schema)
-    scoring = protocol.resolve(found.schema)
+    scoring = _scoring(found, protocol)
     real = _real(found, protocol, baselines)
-    records, classes = load_labelled(test, found.schema), len(found.schema.classes)
-    x, y = torch.from_numpy(found.x), torch.from_numpy(found.y)
-    own = TrainingSet(x=x, y=y, classes=classes)
+    records, own = load_labelled(test, found.schema), _training(found)
+    _say_how_long(own, scoring, reporter)
     outcomes = score_models(own, [records], scoring, reporter, "evaluate")
     control = None
     if baselines.control:
-        noise = TrainingSet(x=noise_like(x, scoring.seed), y=y, classes=classes)
-        control = Control(accuracies(score_models(noise, [records], scoring, reporter, "control")))
+        noise = decoded(noise_like(own.x, scoring.seed).numpy(), found.schema)
+        outcomes_of_noise = score_models(dataclasses.replace(own, x=noise), [records], scoring, reporter, "control")
+        control = Control(accuracies(outcomes_of_noise))
     ceiling = None if real is None else real.score(accuracies(outcomes), records, reporter)
     evaluation = Evaluation(
         release=str(release),
@@ -74,6 +80,7 @@ def evaluate_release(
         preset=scoring.preset.name,
         protocol=scoring.preset.source,
         labels="hard",
+        form=DECODED if is_table(found.schema) else None,
         repeats=scoring.repeats,
         records=len(found.y),
         test_records=len(records),
@@ -81,7 +88,7 @@ def evaluate_release(
         adjacency=found.certificate.adjacency,
         unit=stated_unit(found.certificate.unit),
         method=found.certificate.method,
-        majority_rate=majority_rate(records.y, classes),
+        majority_rate=majority_rate(records.y, own.classes),
         accuracy=accuracies(outcomes),
         rows=_rows(outcomes, control, ceiling),
         control=control,
@@ -89,6 +96,25 @@ def evaluate_release(
         provenance=Provenance.of(test=test, real=baselines.real),
     )
     return dataclasses.replace(evaluation, classifiers_mean=ClassifiersMean.of(evaluation.means))
+
+
+def _scoring(found: Release, protocol: EvaluationProtocol) -> Scoring:
+    """A table often has as many rows as the real one: unless a preset was named, networks are then trained briefly."""
+    if is_table(found.schema) and protocol.preset is None:
+        return protocol.resolve_for_size(found.schema, len(found.y))
+    return protocol.resolve(found.schema)
+
+
+def _training(found: Release) -> TrainingSet:
+    x, y, names = decoded(found.x, found.schema), torch.from_numpy(found.y), found.schema.classes
+    return TrainingSet(x=x, y=y, classes=len(names), names=names if is_table(found.schema) else ())
+
+
+def _say_how_long(own: TrainingSet, scoring: Scoring, reporter: Reporter) -> None:
+    seconds = expected_seconds(scoring, len(own.y), own.x.shape[1], own.classes) if own.names else None
+    if seconds is not None:
+        models = ", ".join(choice.model for choice in scoring.choices)
+        reporter.say(f"{models} on {len(own.y)} decoded rows: {duration_words(seconds)} on one core")
 
 
 @dataclass(frozen=True)

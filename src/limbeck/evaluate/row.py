@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.accuracy import Accuracy, accuracies_in
 from limbeck.evaluate.reading import number, text, whole
 
 
@@ -17,6 +17,7 @@ class Row:
     family: architecture or classifier. records: how many it was trained on. width: filters, where they follow the preset.
     best_on_test: of the best epoch on the test set, which `selection` calls optimistic. control, ceiling: the accuracy
     on noise with the same labels, and on real records. calibrated: the accuracy in percent of the ceiling.
+    f1: of a table, by the name of the class. library: what fitted the model, where that depends on the machine.
     """
 
     model: str
@@ -29,6 +30,8 @@ class Row:
     best_on_test: Accuracy | None = None
     selection: str | None = None
     area_under_curve: Accuracy | None = None
+    f1: Mapping[str, Accuracy] | None = None
+    library: str | None = None
     control: float | None = None
     ceiling: float | None = None
     calibrated: float | None = None
@@ -42,11 +45,13 @@ class Row:
         values = self._plain("model", "family", "records", "width", "skipped")
         if self.accuracy is not None:
             values |= self.accuracy.to_dict()
-        values |= self._plain("labels", "seconds")
+        values |= self._plain("labels", "seconds", "library")
         if self.best_on_test is not None:
             values["best_on_test"] = {**self.best_on_test.to_dict(), **self._plain("selection")}
         if self.area_under_curve is not None:
             values["area_under_curve"] = self.area_under_curve.to_dict()
+        if self.f1 is not None:
+            values["f1"] = {name: each.to_dict() for name, each in self.f1.items()}
         return values | self._plain("control", "ceiling", "calibrated")
 
     def _plain(self, *names: str) -> dict[str, Any]:
@@ -66,6 +71,8 @@ class Row:
             best_on_test=Accuracy.from_dict(best) if isinstance(best, Mapping) else None,
             selection=text(best.get("selection")) if isinstance(best, Mapping) else None,
             area_under_curve=Accuracy.from_dict(area) if isinstance(area, Mapping) else None,
+            f1=accuracies_in(values.get("f1")),
+            library=text(values.get("library")),
             control=number(values.get("control")),
             ceiling=number(values.get("ceiling")),
             calibrated=number(values.get("calibrated")),

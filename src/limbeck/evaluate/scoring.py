@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.boosted import boosting_library
 from limbeck.evaluate.classical import Untrainable
 from limbeck.evaluate.downstream import Score, Task, fits, score_model
 from limbeck.evaluate.labelled import Labelled
-from limbeck.evaluate.models import ARCHITECTURES, SCALED, Choice
+from limbeck.evaluate.models import ARCHITECTURES, BOOSTED, SCALED, Choice
 from limbeck.evaluate.presets import OPTIMISTIC, Preset
 from limbeck.evaluate.protocol import Scoring
 from limbeck.evaluate.row import Row
@@ -29,13 +30,17 @@ SLOW_RECORDS = 10_000
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TrainingSet:
-    """Records to train on. Of `real` ones slow models get a part, and with `subsample` all models get at most so many."""
+    """Records to train on. Of `real` ones slow models get a part, and with `subsample` all models get at most so many.
+
+    names: of the classes of a table. Where they are given, every class is scored for itself.
+    """
 
     x: Tensor
     y: Tensor
     classes: int
     real: bool = False
     subsample: int | None = None
+    names: tuple[str, ...] = ()
 
     def records(self, model: str) -> int:
         """How many records this model is trained on."""
@@ -48,9 +53,9 @@ class TrainingSet:
     def task(self, model: str, tests: Sequence[Labelled], seed: int) -> Task:
         count = self.records(model)
         if count == self.x.shape[0]:
-            return Task(self.x, self.y, tuple(tests), self.classes)
+            return Task(self.x, self.y, tuple(tests), self.classes, bool(self.names))
         rows = torch.randperm(self.x.shape[0], generator=torch.Generator().manual_seed(seed))[:count]
-        return Task(self.x[rows], self.y[rows], tuple(tests), self.classes)
+        return Task(self.x[rows], self.y[rows], tuple(tests), self.classes, bool(self.names))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +67,7 @@ class Outcome:
     preset: Preset
     score: Score | None
     skipped: str | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def row(self) -> Row:
@@ -78,8 +84,19 @@ class Outcome:
             best_on_test=Accuracy.of(score.best) if score and score.best else None,
             selection=OPTIMISTIC if score and score.best else None,
             area_under_curve=Accuracy.of(score.areas) if score and score.areas else None,
+            f1=self._f1(score) if score and score.f1 else None,
+            library=boosting_library() if score and self.model == BOOSTED else None,
             skipped=self.skipped if score is None else None,
         )
+
+    def _f1(self, score: Score) -> dict[str, Accuracy]:
+        """By class, of those that the test records have."""
+        runs = {name: [fit[index] for fit in score.f1] for index, name in enumerate(self.names)}
+        return {
+            name: Accuracy.of([f1 for f1 in each if f1 is not None])
+            for name, each in runs.items()
+            if each[0] is not None
+        }
 
 
 def score_models(
@@ -128,7 +145,14 @@ def _outcome(
         except Untrainable as reason:
             skipped = reason.message
             advance(fits(model, scoring.repeats) - fitted)
-    return Outcome(model=model, records=training.records(model), preset=scoring.preset, score=score, skipped=skipped)
+    return Outcome(
+        model=model,
+        records=training.records(model),
+        preset=scoring.preset,
+        score=score,
+        skipped=skipped,
+        names=training.names,
+    )
 
 
 def accuracies(outcomes: Sequence[Outcome]) -> dict[str, Accuracy]:

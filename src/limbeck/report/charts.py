@@ -33,7 +33,7 @@ def bar(segments: Sequence[Segment], words: str) -> Markup:
         width = max(min(segment.share, 1.0) * 100, THINNEST)
         parts.append(
             Markup('<rect class="{}" x="{}" y="0" width="{}" height="10"></rect>').format(
-                segment.kind, _number(x), _number(min(width, 100 - x))
+                segment.kind, plain_number(x), plain_number(min(width, 100 - x))
             )
         )
         x = min(x + width, 100.0)
@@ -46,7 +46,9 @@ def bar(segments: Sequence[Segment], words: str) -> Markup:
 def score_bar(mean: float, ceiling: float | None, control: float | None) -> Markup:
     """A score between 0 and 100, with a tick where real records and where random pictures get."""
     ticks = [
-        Markup('<rect class="{}" x="{}" y="0" width="0.8" height="10"></rect>').format(kind, _number(min(value, 99.2)))
+        Markup('<rect class="{}" x="{}" y="0" width="0.8" height="10"></rect>').format(
+            kind, plain_number(min(value, 99.2))
+        )
         for kind, value in (("control", control), ("ceiling", ceiling))
         if value is not None
     ]
@@ -54,7 +56,7 @@ def score_bar(mean: float, ceiling: float | None, control: float | None) -> Mark
         '<svg class="bar score" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="track" x="0" y="2" width="100" height="6"></rect>'
         '<rect class="own" x="0" y="2" width="{}" height="6"></rect>{}</svg>'
-    ).format(_number(min(max(mean, 0.0), 100.0)), Markup("").join(ticks))
+    ).format(plain_number(min(max(mean, 0.0), 100.0)), Markup("").join(ticks))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +82,11 @@ def curve(points: Sequence[Point], x_title: str, y_title: str, words: str, highe
     def down(value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * _share(value, y_ticks)
 
-    line = " ".join(f"{_number(across(p.x))},{_number(down(p.y))}" for p in points)
-    upper = [f"{_number(across(p.x))},{_number(down(p.y + p.spread))}" for p in points]
-    lower = [f"{_number(across(p.x))},{_number(down(p.y - p.spread))}" for p in reversed(points)]
+    line = " ".join(f"{plain_number(across(p.x))},{plain_number(down(p.y))}" for p in points)
+    upper = [f"{plain_number(across(p.x))},{plain_number(down(p.y + p.spread))}" for p in points]
+    lower = [f"{plain_number(across(p.x))},{plain_number(down(p.y - p.spread))}" for p in reversed(points)]
     marks = [
-        Markup('<circle cx="{}" cy="{}" r="3"></circle>').format(_number(across(p.x)), _number(down(p.y)))
+        Markup('<circle cx="{}" cy="{}" r="3"></circle>').format(plain_number(across(p.x)), plain_number(down(p.y)))
         for p in points
     ]
     band = Markup('<polygon class="band" points="{}"></polygon>').format(" ".join(upper + lower))
@@ -110,17 +112,17 @@ def _axis(x_ticks: list[float], y_ticks: list[float], across: _Scale, down: _Sca
         ).format(
             LEFT,
             WIDTH - RIGHT,
-            _number(down(tick)),
-            _number(down(tick)),
+            plain_number(down(tick)),
+            plain_number(down(tick)),
             LEFT - 7,
-            _number(down(tick) + 4),
+            plain_number(down(tick) + 4),
             f"{tick:g}",
         )
         for tick in y_ticks
     ]
     lines += [
         Markup('<text class="tick mid" x="{}" y="{}">{}</text>').format(
-            _number(across(tick)), HEIGHT - BOTTOM + 16, f"{tick:g}"
+            plain_number(across(tick)), HEIGHT - BOTTOM + 16, f"{tick:g}"
         )
         for tick in x_ticks
     ]
@@ -152,5 +154,10 @@ def _share(value: float, ticks: list[float]) -> float:
     return min(max((value - ticks[0]) / (ticks[-1] - ticks[0]), 0.0), 1.0)
 
 
-def _number(value: float) -> str:
+def plain_number(value: float) -> str:
+    """With two digits after the point, or fewer.
+
+    >>> plain_number(2.5), plain_number(3.0)
+    ('2.5', '3')
+    """
     return f"{value:.2f}".rstrip("0").rstrip(".")

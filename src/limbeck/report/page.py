@@ -26,6 +26,7 @@ from limbeck.report import views
 from limbeck.report.budget import BudgetView
 from limbeck.report.closeness import closeness_view
 from limbeck.report.convergence import curve_view, training_curve_drawings
+from limbeck.report.marginals import marginals_view
 from limbeck.report.scores import score_table
 from limbeck.report.strips import MOST_CLASSES, Strip
 
@@ -104,6 +105,9 @@ def render(report: Report) -> str:
         "tables": [views.scores(score_table(each)) for each in report.evaluations if each.accuracy],
         "curve": curve_view(report.curve) if report.curve else None,
         "closeness": closeness_view(report.fidelity) if report.fidelity else None,
+        "marginals": marginals_view(report.fidelity.marginals)
+        if report.fidelity and report.fidelity.marginals
+        else None,
         "budget": report.budget,
     }
     return environment().get_template("report.html").render(parts)

@@ -16,6 +16,7 @@ from typing import Any
 
 from limbeck.errors import BadInput, NotReleasable
 from limbeck.evaluate.accuracy import Accuracy
+from limbeck.evaluate.decoded import DECODED
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.models import MODELS
 from limbeck.evaluate.row import Row
@@ -26,7 +27,7 @@ from limbeck.release.editions import RELEASE
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRow:
-    """Per cent; None where there is none. `skipped` says why a model has no score."""
+    """Per cent; None where there is none. `skipped` says why a model has no score. f1: by class, of a table."""
 
     model: str
     mean: float | None
@@ -34,6 +35,9 @@ class ScoreRow:
     runs: tuple[float, ...]
     ceiling: float | None
     control: float | None
+    area: float | None = None
+    f1: tuple[tuple[str, float | None], ...] = ()
+    library: str = ""
     skipped: str = ""
 
 
@@ -46,10 +50,19 @@ class ScoreTable:
     majority: float | None
     classifiers: tuple[int, float] | None  # of how many classical models the mean is, and the mean
     rows: tuple[ScoreRow, ...]
+    decoded: bool = False
 
     @property
     def has_ceiling(self) -> bool:
         return any(row.ceiling is not None for row in self.rows)
+
+    @property
+    def has_area(self) -> bool:
+        return any(row.area is not None for row in self.rows)
+
+    @property
+    def has_f1(self) -> bool:
+        return any(row.f1 for row in self.rows)
 
     @property
     def has_control(self) -> bool:
@@ -104,7 +117,7 @@ def score_table(evaluation: Evaluation) -> ScoreTable:
     """As far as the evaluation has an entry, it is shown; a score that is no number shows as none."""
     ceilings = {} if evaluation.ceiling is None else evaluation.ceiling.accuracy
     controls = {} if evaluation.control is None else evaluation.control.accuracy
-    found = evaluation.classifiers_mean
+    found, rows = evaluation.classifiers_mean, {row.model: row for row in evaluation.rows or ()}
     return ScoreTable(
         test=evaluation.test or "unknown",
         preset=evaluation.preset or "unknown",
@@ -121,12 +134,24 @@ def score_table(evaluation: Evaluation) -> ScoreTable:
                     runs=score.runs,
                     ceiling=_mean(ceilings, model),
                     control=_mean(controls, model),
+                    area=_area(rows.get(model)),
+                    f1=_f1(rows.get(model)),
+                    library=(rows[model].library or "") if model in rows else "",
                 )
                 for model, score in sorted((evaluation.accuracy or {}).items(), key=_by_kind)
             ),
             *_skipped(evaluation.rows or ()),
         ),
+        decoded=evaluation.form == DECODED,
     )
+
+
+def _area(row: Row | None) -> float | None:
+    return None if row is None or row.area_under_curve is None else row.area_under_curve.mean
+
+
+def _f1(row: Row | None) -> tuple[tuple[str, float | None], ...]:
+    return () if row is None else tuple((name, each.mean) for name, each in (row.f1 or {}).items())
 
 
 def _by_kind(entry: tuple[str, Any]) -> int:

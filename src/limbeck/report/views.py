@@ -86,6 +86,8 @@ class ScoreRowView:
     std: str
     ceiling: str
     control: str
+    area: str
+    f1: str
     runs: str
     bar: Markup | str
 
@@ -97,6 +99,10 @@ class ScoresView:
     rows: list[ScoreRowView]
     has_ceiling: bool
     has_control: bool
+    has_area: bool
+    has_f1: bool
+    decoded: bool
+    libraries: list[str]
     classifiers: tuple[int, float] | None
     majority: str | None
     test: str
@@ -239,6 +245,10 @@ def scores(table: ScoreTable) -> ScoresView:
         rows=[_score_row(row) for row in table.rows],
         has_ceiling=table.has_ceiling,
         has_control=table.has_control,
+        has_area=table.has_area,
+        has_f1=table.has_f1,
+        decoded=table.decoded,
+        libraries=[f"{row.model} by {row.library}" for row in table.rows if row.library],
         classifiers=table.classifiers,
         majority=None if table.majority is None else percent(table.majority),
         test=table.test,
@@ -255,6 +265,8 @@ def _score_row(row: ScoreRow) -> ScoreRowView:
         std=percent(row.std).removesuffix(" %"),
         ceiling=percent(row.ceiling).removesuffix(" %"),
         control=percent(row.control).removesuffix(" %"),
+        area=percent(row.area).removesuffix(" %"),
+        f1=", ".join(f"{name} {percent(value).removesuffix(' %')}" for name, value in row.f1) or "-",
         runs=row.skipped or ", ".join(f"{run:.2f}" for run in row.runs) or "-",
         bar="" if row.mean is None else score_bar(row.mean, row.ceiling, row.control),
     )

@@ -22,6 +22,7 @@ PLAIN_FINE = 512  # of others: half of them alike, half of them ever wider from 
 SURE = 4.0  # standard deviations of noise that the records of a bin outnumber
 LIGHTEST = 0.0015  # share of the records below which no single value is a bin of its own
 FEW = 120  # fine cells up to which a single one is treated like every other bin
+AROUND, MANY_MORE = 8, 4.0  # cells on both sides, and how often their mean a cell has to hold to stand out
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +161,7 @@ def bin_starts(counts: Numbers, noise: float, records: float, most: int) -> list
     records have, is a bin of its own.
     """
     fair = max(records / most, SURE * noise)
-    standing_out = noise * (math.sqrt(2 * math.log(max(len(counts), 2))) + 0.7)
-    heavy = counts > (fair if len(counts) <= FEW else max(standing_out, LIGHTEST * records))
+    heavy = counts > fair if len(counts) <= FEW else _stand_out(counts, noise, records, most)
     starts, is_new, held, cells = [], True, 0.0, 0
     for place, (count, is_heavy) in enumerate(zip(counts.tolist(), heavy.tolist(), strict=True)):
         if is_heavy:
@@ -174,3 +174,15 @@ def bin_starts(counts: Numbers, noise: float, records: float, most: int) -> list
         held, cells = held + count, cells + 1
         is_new = held - 0.5 * noise * math.sqrt(cells) >= fair
     return starts
+
+
+def _stand_out(counts: Numbers, noise: float, records: float, most: int) -> NDArray[np.bool_]:
+    """Cells with many more records than those around them, surely not by noise; no more of them than bins are wanted."""
+    window = np.ones(2 * AROUND + 1)
+    around = (np.convolve(counts, window, "same") - counts) / (np.convolve(np.ones(len(counts)), window, "same") - 1)
+    surely = noise * (math.sqrt(2 * math.log(len(counts))) + 0.7)
+    found = (counts > max(surely, LIGHTEST * records)) & (counts > MANY_MORE * np.maximum(around, 0))
+    kept = np.zeros(len(counts), dtype=np.bool_)
+    kept[np.argsort(np.where(found, counts, -np.inf))[-most:]] = True
+    result: NDArray[np.bool_] = kept & found
+    return result

@@ -42,7 +42,7 @@ from limbeck.vault.api import Ask, Cells
 
 MOST_CELLS = 1 << 22  # of all pairs and classes; more bins than that takes are not made
 MOST_ASKED = 1 << 24  # cells of a query, as the map has it; found out before anything is booked
-FEW_CLASSES = 3  # up to so many, pairs are asked for each class; with more the noise of each would be too much
+FEW_CLASSES = 10  # up to so many, pairs are asked for each class: what depends on two columns together is in there
 MOST_ROWS = 10_000_000
 WARM = 20  # steps until the step size is eta
 LEAST_NOISE = 0.5  # records: what a mixture need not fit more closely, where there is hardly any noise
