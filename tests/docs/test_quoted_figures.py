@@ -29,7 +29,7 @@ def figures_in(value: Any) -> Iterator[tuple[str, str]]:
             yield from figures_in(part)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/flagship.md", "docs/data.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/flagship.md", "docs/data.md", "docs/tables.md"])
 def test_every_quoted_figure_is_kept(page: str) -> None:
     quoted = set(QUOTED.findall((REPOSITORY / page).read_text()))
     assert quoted, "the page quotes no figure"
