@@ -161,12 +161,11 @@ def _form(found: Survey) -> list[str]:
 def _column_lines(column: Column) -> list[str]:
     head = ["[[columns]]", f"name = {_text(column.name)}"]
     if column.numeric:
-        assert column.low is not None and column.high is not None
         return [
             *head,
             "# A public range, rounded outwards; values outside are clamped.",
-            f"low = {_number(column.low)}",
-            f"high = {_number(column.high)}",
+            f"low = {_number(column.range[0])}",
+            f"high = {_number(column.range[1])}",
             f"integer = {'true' if column.integer else 'false'}",
         ]
     return [

@@ -46,8 +46,7 @@ class Axis:
     def _range(self) -> tuple[float, float]:
         if self.column.ordinal:
             return 0.0, float(max(len(self.column.categories) - 1, 1))
-        assert self.column.low is not None and self.column.high is not None
-        return self.column.low, self.column.high
+        return self.column.range
 
     def _encoded(self, values: Numbers) -> Numbers:
         if not self.is_cut:
@@ -98,8 +97,7 @@ def _fine_edges(column: Column) -> Numbers:
         return np.arange(1.0, len(column.categories)) - 0.5
     if not column.numeric:
         return np.zeros(0)
-    assert column.low is not None and column.high is not None
-    low, high = column.low, column.high
+    low, high = column.range
     if column.integer and math.floor(high) - math.ceil(low) < MOST_FINE:
         return np.arange(math.ceil(low) + 1.0, math.floor(high) + 1.0) - 0.5
     # Long tails need cells that grow; the least is a millionth of the range.
