@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from limbeck.privacy.schema import Column, Schema
+from limbeck.privacy.schema import LEAST_APART, Column, Schema
 from limbeck.vault.api import Cut
 
 Numbers = NDArray[np.float64]
 
 MOST_FINE = 1 << 17  # fine cells of a column: one for each whole number of up to so many
+MOST_STEPS = 1 << 10  # one for each day, second or last digit of up to so many
 PLAIN_FINE = 512  # of others: half of them alike, half of them ever wider from the low end on
 SURE = 4.0  # standard deviations of noise that the records of a bin outnumber
 LIGHTEST = 0.0015  # share of the records below which no single value is a bin of its own
@@ -40,7 +41,7 @@ class Axis:
 
     def cut(self) -> Cut:
         numbers = 1 if self.is_cut else len(self.column.categories)
-        edges = torch.from_numpy(self._encoded(self.edges))
+        edges = torch.from_numpy(self._encoded_edges())
         return Cut(start=self.start, numbers=numbers, edges=edges, missing=self.column.missing)
 
     def _range(self) -> tuple[float, float]:
@@ -48,11 +49,27 @@ class Axis:
             return 0.0, float(max(len(self.column.categories) - 1, 1))
         return self.column.range
 
+    def _grid(self) -> tuple[float, float, float] | None:
+        return (1.0, *self._range()) if self.column.ordinal else self.column.grid
+
     def _encoded(self, values: Numbers) -> Numbers:
         if not self.is_cut:
             return np.zeros(0)
         low, high = self._range()
         return 2 * (values - low) / (high - low) - 1
+
+    def _encoded_edges(self) -> Numbers:
+        """Around a special value they are so close that, in single precision, nothing else lies between them."""
+        encoded = self._encoded(self.edges)
+        for (below, above), mark in zip(_point_edges(self.column), self.column.marks, strict=False):
+            encoded[self.edges == below] = np.float32(mark)
+            encoded[self.edges == above] = np.nextafter(np.float32(mark), np.float32(2))
+        return encoded
+
+    @property
+    def alone(self) -> list[int]:
+        """The cells of special values, which are never joined with others."""
+        return [int(place) for place in np.searchsorted(self.edges, self.column.points, side="right")]
 
     def coarser(self, starts: Sequence[int]) -> Axis:
         """With the cells that begin at these places, which include the first one, as its only ones."""
@@ -68,16 +85,18 @@ class Axis:
         bounds = np.concatenate([[low], self.edges, [high]])
         is_there = cells < len(bounds) - 1
         begin, end = (bounds[np.minimum(cells + side, len(bounds) - 1)] for side in (0, 1))
-        if self.column.integer or self.column.ordinal:
-            # Edges of whole numbers lie halfway between them.
-            first, last = (
-                np.ceil(begin),
-                np.maximum(np.where(end == high, np.floor(high), np.ceil(end) - 1), np.ceil(begin)),
-            )
-            values = first + np.floor(rng.random(len(cells)) * (last - first + 1))
+        grid = self._grid()
+        if grid is not None:
+            # Edges lie halfway between the numbers of the grid.
+            scale, least, most = grid
+            first = np.where(begin == low, least, np.ceil(begin * scale))
+            last = np.maximum(np.where(end == high, most, np.ceil(end * scale) - 1), first)
+            values = (first + np.floor(rng.random(len(cells)) * (last - first + 1))) / scale
         else:
             values = begin + rng.random(len(cells)) * (end - begin)
         encoded[:, 0] = np.where(is_there, self._encoded(values), 0.0)
+        for place, mark in zip(self.alone, self.column.marks, strict=True):
+            encoded[cells == place, 0] = mark
         if self.column.missing:
             encoded[:, 1] = ~is_there
         return encoded
@@ -97,18 +116,42 @@ def _fine_edges(column: Column) -> Numbers:
         return np.arange(1.0, len(column.categories)) - 0.5
     if not column.numeric:
         return np.zeros(0)
-    low, high = column.range
-    if column.integer and math.floor(high) - math.ceil(low) < MOST_FINE:
-        return np.arange(math.ceil(low) + 1.0, math.floor(high) + 1.0) - 0.5
+    if column.grid is not None and _is_short(column):
+        scale, first, last = column.grid
+        return (np.arange(first + 1.0, last + 1.0) - 0.5) / scale
     # Long tails need cells that grow; the least is a millionth of the range.
+    low, high = column.range
     even = np.linspace(low, high, PLAIN_FINE // 2 + 1)[1:-1]
     growing = low + np.geomspace((high - low) * 1e-6, high - low, PLAIN_FINE // 2)[:-1]
     edges = np.unique(np.concatenate([even, growing]))
-    return np.unique(np.ceil(edges)) - 0.5 if column.integer else edges
+    if column.grid is not None:
+        edges = (np.unique(np.ceil(edges * column.grid[0])) - 0.5) / column.grid[0]
+    for point in column.points:
+        edges = edges[np.abs(edges - point) > LEAST_APART / 2 * (high - low)]
+    around = np.array(_point_edges(column)).flatten()
+    return np.unique(np.concatenate([edges, around[(around > low) & (around <= high)]]))
 
 
-def bin_starts(counts: Numbers, noise: float, records: float, most: int) -> list[int]:
-    """Where bins begin among fine cells, from the noised number of records in each.
+def _is_short(column: Column) -> bool:
+    """Whether each of its values is a fine cell."""
+    if column.grid is None:
+        return False
+    _, first, last = column.grid
+    return last - first < (MOST_FINE if column.integer else MOST_STEPS)
+
+
+def _point_edges(column: Column) -> list[tuple[float, float]]:
+    """The edges of the cells of special values, where these are not cells anyway."""
+    if not column.special or _is_short(column):
+        return []
+    if column.grid is None:
+        return [(point, math.nextafter(point, math.inf)) for point in column.points]
+    scale = column.grid[0]
+    return [((round(point * scale) - 0.5) / scale, (round(point * scale) + 0.5) / scale) for point in column.points]
+
+
+def bin_starts(counts: Numbers, noise: float, records: float, most: int, alone: Sequence[int] = ()) -> list[int]:
+    """Where bins begin among fine cells, from the noised number of records in each. Those at the places `alone` are bins.
 
     A bin is closed when it surely holds a fair share of the records. A cell that stands out by itself, such as a 0 that most
     records have, is a bin of its own.
@@ -116,6 +159,7 @@ def bin_starts(counts: Numbers, noise: float, records: float, most: int) -> list
     fair = max(records / most, SURE * noise)
     standing_out = noise * (math.sqrt(2 * math.log(max(len(counts), 2))) + 0.7)
     heavy = counts > (fair if len(counts) <= FEW else max(standing_out, LIGHTEST * records))
+    heavy[np.asarray(alone, dtype=np.int64)] = True
     starts, is_new, held, cells = [], True, 0.0, 0
     for place, (count, is_heavy) in enumerate(zip(counts.tolist(), heavy.tolist(), strict=True)):
         if is_heavy:

@@ -117,7 +117,7 @@ class Mosaic(Method):
             if axis.is_cut:
                 there = found[:, : axis.cells - axis.column.missing].sum(0).astype(np.float64)
                 noise_there = noise * math.sqrt(len(found))
-                starts = bin_starts(there, noise_there, records, self._most_bins(schema, fine))
+                starts = bin_starts(there, noise_there, records, self._most_bins(schema, fine), axis.alone)
                 axes.append(axis.coarser(starts))
                 starts += [axis.cells - 1] * axis.column.missing
             else:
