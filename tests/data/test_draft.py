@@ -109,6 +109,39 @@ def test_bad_drafts(tmp_path: Path) -> None:
         draft(tmp_path / "a.doc")
 
 
+def test_a_table_of_nothing_but_identifiers(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,note,ill\n" + "".join(f"Zq{place},,{'ny'[place % 2]}\n" for place in range(30)))
+    with pytest.raises(BadInput, match="no column is left beside the label; the 2 others") as caught:
+        draft(path, "ill")
+    assert "Zq" not in caught.value.message
+
+
+def test_every_entry_that_was_read_off_the_records_waits_for_the_owner(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"Zq{place}",
+            "born": f"19{50 + place % 40}-0{1 + place % 9}-11",
+            "gain": 0 if place % 2 else place / 4,
+            "town": ("Bonn", "", "Ulm")[place % 3],
+            "clinic": "north",
+            "tags": [place],
+            "ill": "ny"[place % 2],
+        }
+        for place in range(150)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    schema, text = drafted(tmp_path / "a.parquet", tmp_path, "ill")
+    born, gain, town, clinic = schema.columns
+    assert (born.kind, born.low, born.high) == ("date", "1950-01-01", "1989-12-31")
+    assert (gain.special, gain.digits, gain.integer) == ((0,), 1, False)
+    assert town.missing and town.categories == ("Bonn", "Ulm") and clinic.categories == ("north",)
+    waiting = tuple(f"columns.{name}" for name in ("born", "gain", "town", "clinic"))
+    assert schema.unconfirmed == ("classes", "records", *waiting)
+    assert "# Left out: column id has" in text and "# Left out: column tags holds lists or records." in text
+    assert "# Only one value occurs." in text and "# More than a fifth of the records" in text and "Zq" not in text
+
+
 def test_rounding_examples() -> None:
     assert doctest.testmod(rounding).failed == 0
     assert rounding.round_range(np.array([5.0])) == (5.0, 6.0)

@@ -71,13 +71,17 @@ class Plain:
         return iter(range(total))
 
 
-def run(noise: float, schema: Schema = SCHEMA, **settings: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def run(
+    noise: float, schema: Schema = SCHEMA, seen: list[int] | None = None, **settings: Any
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The method on exact answers with seeded noise: what it makes, decoded."""
     columns, y = people()
     x = torch.from_numpy(encode_rows(columns, SCHEMA))
     random = np.random.default_rng(1)
 
     def ask(label: str, index: int, mapping: Any) -> Answer:
+        if seen is not None:
+            seen.append(mapping.width)
         rows = torch.zeros(2, mapping.width).index_add_(0, torch.from_numpy(y), mapping.rows(x, torch.from_numpy(y)))
         noised = rows.numpy() + noise * random.standard_normal(rows.shape)
         return Answer(noised.astype(np.float32), noise)
@@ -104,10 +108,66 @@ def test_what_is_drawn_from_a_cell_lies_in_it_also_when_it_is_decoded(place: int
             assert (found == cells).mean() > (0.97 if place == 2 else 0.999) and np.abs(found - cells).max() <= 1
 
 
+SPECIAL = (
+    Column(name="price", low=0, high=1e6, special=(0.0,)),
+    Column(name="change", low=-1e6, high=1e6, special=(0.0, -1.5, 1e6), missing=True),
+    Column(name="cents", low=0, high=1e6, digits=2, special=(0, 12.5)),
+    Column(name="rate", low=-0.3, high=0.7, digits=1, special=(0, 0.7)),
+    Column(name="long", low=0, high=10**9, integer=True, special=(0, 7777, 10**9)),
+    Column(name="short", low=-1, high=90, integer=True, special=(-1,)),
+    Column(name="born", kind="date", low="1900-01-01", high="2030-12-31", special=("1900-01-01", "2000-02-29")),
+    Column(name="seen", kind="time", low="2000-01-01", high="2030-12-31", special=("2001-09-09T01:46:40",)),
+    Column(name="week", kind="date", low="2024-01-01", high="2024-01-07"),
+)
+
+
+@pytest.mark.parametrize("column", SPECIAL, ids=lambda column: column.name)
+def test_a_special_value_is_a_cell_of_its_own_and_drawn_exactly(column: Column) -> None:
+    schema = Schema(name="s", shape=(column.width,), classes=("a", "b"), records=9, columns=(column,))
+    axis = fine_axes(schema)[0]
+    assert (np.diff(axis.edges) > 0).all() and (torch.diff(axis.cut().edges) > 0).all()
+    there = axis.cells - column.missing
+    random = np.random.default_rng(0)
+    starts = bin_starts(random.normal(3, 5, there), 5.0, 1000.0, 20, axis.alone)
+    for cut in (axis, axis.coarser(starts)):
+        assert len(set(cut.alone)) == len(column.points)
+        rows = torch.from_numpy(encode_rows({column.name: list(column.special)}, schema))
+        order = np.argsort([column._number(value) for value in column.special])
+        assert cut.cut().of(rows).numpy()[order].tolist() == cut.alone
+        for place, point in zip(cut.alone, column.points, strict=True):
+            drawn = cut.encoded(np.full(50, place), random)
+            assert (cut.cut().of(torch.from_numpy(drawn)) == place).all()
+            values = decode_rows(drawn, schema)[column.name]
+            assert {float(value) for value in (values.astype(np.int64) if column.kind else values)} == {point}
+        others = random.integers(0, there, 400)
+        made = cut.encoded(others[others < cut.cells - column.missing], random)
+        again = encode_rows({column.name: decode_rows(made, schema)[column.name].tolist()}, schema)
+        assert (cut.cut().of(torch.from_numpy(again)) == cut.cut().of(torch.from_numpy(made))).float().mean() > 0.97
+
+
+def test_values_next_to_a_special_one_are_not_counted_as_it() -> None:
+    column = Column(name="a", low=-1000, high=1e6, special=(0.0,))
+    schema = Schema(name="s", shape=(1,), classes=("a", "b"), records=9, columns=(column,))
+    axis = fine_axes(schema)[0]
+    near = torch.from_numpy(encode_rows({"a": [-0.2, 0.0, 0.2, 1.0]}, schema))
+    assert [place == axis.alone[0] for place in axis.cut().of(near).tolist()] == [False, True, False, False]
+
+
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=300), st.floats(0, 100), st.integers(2, 60))
 def test_bins_are_runs_of_fine_cells(counts: list[int], noise: float, most: int) -> None:
     starts = bin_starts(np.array(counts, dtype=np.float64), noise, max(sum(counts), 1), most)
     assert starts[0] == 0 and all(one < two for one, two in itertools.pairwise(starts)) and starts[-1] < len(counts)
+
+
+def test_no_more_pairs_are_asked_for_than_may_be_however_many_bins_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By then the first answer is paid."""
+    monkeypatch.setattr("limbeck.methods.mosaic.method.MOST_ASKED", 400)
+    asked: list[int] = []
+    labels = run(noise=0.05, T=3, rows=60, bins=1000, seen=asked)[1]
+    assert len(labels) == 60 and asked[1] <= 400 < asked[0]
+    monkeypatch.setattr("limbeck.methods.mosaic.method.MOST_ASKED", 0)
+    run(noise=0.05, T=3, rows=60, bins=1000, seen=asked)
+    assert asked[-1] < 60
 
 
 def test_a_value_that_most_records_have_is_a_bin_of_its_own_and_noise_is_none() -> None:

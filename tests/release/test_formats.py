@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from limbeck.data import images, parquet, table
 from limbeck.data.records import Array
 from limbeck.errors import BadInput, OutputFault
-from limbeck.privacy.schema import Schema
+from limbeck.privacy.schema import Column, Schema
 from limbeck.release import formats as writer
 from schemas import COLOUR, PEOPLE
 
@@ -64,6 +65,30 @@ def test_tables_read_back(tmp_path: Path, people: Schema) -> None:
     records = parquet.read(tmp_path / "a.parquet", people)
     np.testing.assert_array_equal(records.x, x)
     assert records.y.tolist() == [1, 0]
+
+
+def test_every_column_has_its_type_also_where_all_of_it_is_missing(tmp_path: Path) -> None:
+    columns = (
+        Column(name="born", kind="date", low="1900-01-01", high="2030-12-31", missing=True),
+        Column(name="seen", kind="time", low="2024-01-01", high="2024-02-01", missing=True),
+        Column(name="age", low=0, high=100, integer=True, missing=True),
+        Column(name="price", low=0, high=10, digits=2, missing=True),
+        Column(name="town", categories=("Bonn",), missing=True),
+    )
+    schema = Schema(name="t", shape=(10,), classes=("a", "b"), records=2, columns=columns)
+    full: dict[str, Any] = {
+        "born": date(1990, 5, 17), "seen": datetime(2024, 1, 5, 7, 30), "age": 41, "price": 1.25, "town": "Bonn",
+    }  # fmt: skip
+    kinds = ["date32[day]", "timestamp[ms]", "int64", "double", "string"]
+    for rows in ([full, dict.fromkeys(full)], [dict.fromkeys(full)]):
+        x = table.encode_rows({name: [row[name] for row in rows] for name in full}, schema)
+        writer.write_parquet(tmp_path / "a.parquet", x, np.zeros(len(rows)), schema)
+        stored = pq.read_table(tmp_path / "a.parquet")
+        assert [str(field.type) for field in stored.schema][:-1] == kinds
+        assert stored.drop_columns(["label"]).to_pylist() == rows
+        np.testing.assert_array_equal(parquet.read(tmp_path / "a.parquet", schema).x, x)
+    features = json.loads(stored.schema.metadata[b"huggingface"])["info"]["features"]
+    assert [features[column.name]["dtype"] for column in columns[:2]] == ["date32", "timestamp[ms]"]
 
 
 def test_plain_vectors(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from limbeck.errors import BadInput, NotAuthentic
-from limbeck.privacy.schema import Schema
+from limbeck.privacy.schema import Column, Schema
 from limbeck.release.certificate import Certificate
 from limbeck.report.card import data_card
 
@@ -50,6 +50,10 @@ def test_front_matter_of_tables(certificate: Certificate, people: Schema) -> Non
     assert {"tabular-classification", "1K<n<10K"} <= set(values(lines, "-"))
     assert values(lines, "name") == ["age", "colour", "size", "height $", "bought: it", "train"]
     assert values(lines, "dtype") == ["int64", "string", "string", "float64", "string"]
+    kinds = [Column(name=kind, kind=kind, low="2000-01-01", high="2001-01-01") for kind in ("date", "time")]
+    dated = dataclasses.replace(people, columns=tuple(kinds), shape=(2,))
+    lines = front_matter(data_card(certificate, dated, [3, 4]))
+    assert values(lines, "dtype") == ["date32", "timestamp[ms]", "string"]
 
 
 def test_no_name_breaks_out_of_the_front_matter_or_the_text(certificate: Certificate, gray: Schema) -> None:

@@ -126,7 +126,12 @@ def test_a_schema_is_carried() -> None:
     )
     picture = Schema(name="p", shape=(1, 8, 8), classes=("a", "b"), records=10, class_sizes=(5, 5), low=0.5, high=2)
     people = dataclasses.replace(picture, unit="patient", units=4, unit_records=3)
-    for schema in (table, picture, people):
+    odd = (
+        Column(name="debt", low=-1, high=1e6, digits=2, special=(-1, 0.5), missing=True),
+        Column(name="born", kind="date", low="1990-01-01", high="2020-12-31", special=("2000-01-01",)),
+    )
+    dated = dataclasses.replace(table, columns=odd)
+    for schema in (table, picture, people, dated):
         found = sent(Described(schema, "x"), REPLIES).schema
         assert found == schema and json.dumps(found.to_dict()) == json.dumps(schema.to_dict())
 

@@ -84,10 +84,14 @@ def draft_schema(
     write_atomic(out, text.encode())
     # A draft holds entries read off private records, so it is nobody else's to read.
     os.chmod(out, 0o600)
+    left_out = text.count("\n# Left out: column ")
     emit(
         as_json,
         {"schema": text, "path": str(out)},
-        [f"{out} is written. Check each entry under 'unconfirmed', then remove it from that list."],
+        [
+            f"{out} is written. Check each entry under 'unconfirmed', then remove it from that list.",
+            *([f"{left_out} columns are left out; the file says why."] if left_out else []),
+        ],
     )
 
 

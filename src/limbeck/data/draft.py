@@ -65,9 +65,18 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
+def _value(value: float | str) -> str:
+    return _text(value) if isinstance(value, str) else _number(value)
+
+
 def _lines(path: Path, found: Survey) -> list[str]:
     if len(found.sizes) < 2:
         raise BadInput(f"{path} has {len(found.sizes)} class; a labelled set needs at least 2.")
+    if found.left_out and not found.columns:
+        raise BadInput(
+            f"{path}: no column is left beside the label; the {len(found.left_out)} others look like identifiers or free text, "
+            "or have no value. Write a schema by hand."
+        )
     total = sum(found.sizes.values())
     taken = "rates" if found.persons else "rates and the limit on delta"
     lines = [
@@ -92,11 +101,11 @@ def _lines(path: Path, found: Survey) -> list[str]:
         "# Class sizes, only if they are public; without them a method buys the counts from its budget.",
         f"# class_sizes = [{', '.join(str(size) for size in found.sizes.values())}]",
     ]
-    for name in found.left_out:
+    for name, why in found.left_out.items():
         comment = name.encode("unicode_escape").decode()
-        lines += ["", f"# Left out: column {comment} looks like an identifier or free text. Add it if it is wanted."]
+        lines += ["", f"# Left out: column {comment} {why}. Add it if it is wanted."]
     for column in found.columns:
-        lines += ["", *_column_lines(column)]
+        lines += ["", *_column_lines(column, found.says.get(column.name, ""))]
     return lines
 
 
@@ -143,7 +152,9 @@ def _form(found: Survey) -> list[str]:
     shape = f"shape = [{', '.join(str(side) for side in found.shape)}]"
     bounds = [f"low = {_number(found.low)}", f"high = {_number(found.high)}"]
     if found.columns:
-        note = "# Numbers per encoded row (one per numeric column, one per category); they lie in [-1, 1]."
+        note = (
+            "# Numbers per encoded row (one per numeric column, one per category, one more where cells may be missing)."
+        )
         return [note, shape, *bounds, "augmentation = []"]
     if len(found.shape) == 1:
         note = "# Numbers per record, and the range that all values lie in; values outside are clamped."
@@ -158,19 +169,35 @@ def _form(found: Survey) -> list[str]:
     ]
 
 
-def _column_lines(column: Column) -> list[str]:
-    head = ["[[columns]]", f"name = {_text(column.name)}"]
+def _column_lines(column: Column, says: str) -> list[str]:
+    lines = ["[[columns]]", f"name = {_text(column.name)}", *([f"# {says}"] if says else [])]
     if column.numeric:
-        assert column.low is not None and column.high is not None
-        return [
-            *head,
-            "# A public range, rounded outwards; values outside are clamped.",
-            f"low = {_number(column.low)}",
-            f"high = {_number(column.high)}",
-            f"integer = {'true' if column.integer else 'false'}",
+        lines += _range_lines(column)
+    else:
+        lines += [
+            "# All values that are publicly known to be possible; others are read as none of them.",
+            f"categories = {_list(column.categories)}",
         ]
-    return [
-        *head,
-        "# All values that are publicly known to be possible; others are read as none of them.",
-        f"categories = {_list(column.categories)}",
+    if column.missing:
+        lines += [
+            "# Some cells have no value. That is a value of its own, and takes one more number.",
+            "missing = true",
+        ]
+    return lines
+
+
+def _range_lines(column: Column) -> list[str]:
+    assert column.low is not None and column.high is not None
+    lines = [
+        *([f"kind = {_text(column.kind)}"] if column.kind else []),
+        "# A public range, rounded outwards; values outside are clamped.",
+        f"low = {_value(column.low)}",
+        f"high = {_value(column.high)}",
+        *([] if column.kind else [f"integer = {'true' if column.integer else 'false'}"]),
     ]
+    if column.digits is not None:
+        lines += ["# Digits after the point.", f"digits = {column.digits}"]
+    if column.special:
+        listed = ", ".join(_value(value) for value in column.special)
+        lines += ["# Values that many records have and that come back exactly.", f"special = [{listed}]"]
+    return lines

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from limbeck.data.records import Array
+from limbeck.privacy.dates import iso_text, moment
 from limbeck.privacy.entries import MOST_VALUE
 
 CHUNK = 1 << 20
@@ -30,6 +31,16 @@ def round_range(values: Array) -> tuple[float, float]:
     low, high = round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
     # Beside a large number a step may be too small to change it.
     return (low, high) if low < high else (low, low + max(step, abs(low) * 1e-9))
+
+
+def round_years(numbers: Array, kind: str) -> tuple[float, float]:
+    """The whole years that hold all days, or seconds, since 1970.
+
+    >>> round_years(np.array([40.0, 800.0]), "date")
+    (0.0, 1095.0)
+    """
+    low, high = (iso_text(float(end), kind)[:4] for end in (numbers.min(), numbers.max()))
+    return moment(f"{low}-01-01", kind), moment(f"{high}-12-31T23:59:59", kind)
 
 
 def _extremes(values: Array) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from limbeck.data import arrays, csv_file, folder, idx, images, parquet
 from limbeck.data.limits import require_room
 from limbeck.data.records import Array, require_one_label, require_pairs
 from limbeck.data.rounding import round_range
-from limbeck.data.survey_table import parquet_columns, survey_columns
+from limbeck.data.survey_column import look
+from limbeck.data.survey_table import parquet_columns
 from limbeck.data.survey_units import Persons, looks_like_persons, maybe_persons, tally
 from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, DataUnreadable
@@ -25,7 +26,7 @@ MOST_CLASSES = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What was found. `left_out` are columns that look like free text or identifiers, or hold lists."""
+    """What was found. `says` is what the owner should know of a column; `left_out` are the others, each with the reason."""
 
     shape: tuple[int, ...]
     low: float
@@ -33,7 +34,8 @@ class Survey:
     sizes: dict[str, int]
     columns: tuple[Column, ...] = ()
     label: str = "label"
-    left_out: tuple[str, ...] = ()
+    says: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
     persons: Persons | None = None
     maybe_persons: tuple[str, ...] = ()
 
@@ -178,7 +180,9 @@ def _survey_table(
     if unit is not None and unit not in columns:
         raise _no_person_column(path, unit, count)
     persons = None if unit is None else tally(unit, unit_codes(columns.pop(unit), str(path)))
-    kept, left_out = survey_columns(columns)
+    found = {name: look(name, cells) for name, cells in columns.items()}
+    kept = tuple(each.column for each in found.values() if each.column is not None)
+    left_out = {name: each.says for name, each in found.items() if each.column is None}
     return Survey(
         shape=(sum(column.width for column in kept),),
         low=-1,
@@ -186,7 +190,8 @@ def _survey_table(
         sizes=sizes,
         columns=kept,
         label=label,
-        left_out=(*left_out, *nested),
+        says={name: each.says for name, each in found.items() if each.column is not None},
+        left_out=left_out | dict.fromkeys(nested, "holds lists or records"),
         persons=persons,
         maybe_persons=maybe_persons(columns) if unit is None else (),
     )

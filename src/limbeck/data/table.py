@@ -1,12 +1,13 @@
 """Tables: rows to and from the encoded numbers of a record, by the public columns of the schema.
 
-A numeric column takes one number, its public range scaled to [-1, 1]. A categorical column takes one number per
-category (1 for the row's category, 0 for the others) or, if ordinal, one number, its rank in the list scaled. A column that may
-be missing takes one more number: 1 for a row that has no value there, 0 for the others.
+A numeric column takes one number, its public range scaled to [-1, 1]; dates and time stamps are days and seconds. A
+categorical column takes one number per category (1 for the row's category, 0 for the others) or, if ordinal, one number, its
+rank in the list scaled. A column that may be missing takes one more number: 1 for a row that has no value there, 0 for others.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from limbeck.data.limits import require_count, require_room
 from limbeck.data.records import Array, Records, as_records, class_indices
 from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import BadInput, DataUnreadable
+from limbeck.privacy.dates import DATE, moment
 from limbeck.privacy.schema import Column, Schema
 
 # How many encoded numbers are made at a time.
@@ -87,30 +89,36 @@ def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:
 
 
 def _encode(column: Column, cells: Sequence[Any]) -> Array:
-    encoded = _encode_values(column, cells)
+    encoded, is_known = _encode_numbers(column, cells) if column.numeric else _encode_categories(column, cells)
     if not column.missing:
         return encoded
-    empty = np.array([_is_empty(cell) for cell in cells], dtype=np.float32)
+    empty = np.array([_is_empty(cell) for cell in cells], dtype=np.bool_) | ~is_known
     # Whoever has no value takes nothing of the clip but for saying so.
-    return np.concatenate([encoded * (1 - empty[:, None]), empty[:, None]], axis=1)
+    missing = empty.astype(np.float32)[:, None]
+    return np.concatenate([encoded * (1 - missing), missing], axis=1)
 
 
-def _encode_values(column: Column, cells: Sequence[Any]) -> Array:
-    if column.numeric:
-        assert column.low is not None and column.high is not None
-        values = np.array([_number(cell, column.low) for cell in cells], dtype=np.float64)
-        scaled = (np.clip(values, column.low, column.high) - column.low) / (column.high - column.low)
-        return (2 * scaled - 1).astype(np.float32)[:, None]
+def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
+    """The encoded values, and which of them are values at all."""
+    low, high = column.range
+    values = np.array([_number(cell, column.kind) for cell in cells], dtype=np.float64)
+    is_known: NDArray[np.bool_] = ~np.isnan(values)
+    scaled = (np.clip(np.where(is_known, values, low), low, high) - low) / (high - low)
+    return (2 * scaled - 1).astype(np.float32)[:, None], is_known
+
+
+def _encode_categories(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     rank_of = {category: rank for rank, category in enumerate(column.categories)}
     ranks = np.array([rank_of.get("" if cell is None else str(cell), -1) for cell in cells], dtype=np.int64)
+    is_known: NDArray[np.bool_] = ranks >= 0
     if column.ordinal:
         top = max(len(column.categories) - 1, 1)
-        return (2 * np.maximum(ranks, 0) / top - 1).astype(np.float32)[:, None]
+        return (2 * np.maximum(ranks, 0) / top - 1).astype(np.float32)[:, None], is_known
     # 0 and 1, not -1 and 1: the categories that a row does not have should take nothing of the clip.
     hot = np.zeros((len(cells), len(column.categories)), dtype=np.float32)
-    known = np.flatnonzero(ranks >= 0)
+    known = np.flatnonzero(is_known)
     hot[known, ranks[known]] = 1
-    return hot
+    return hot, is_known
 
 
 def _is_empty(cell: Any) -> bool:
@@ -125,12 +133,12 @@ def number(cell: Any) -> float:
     return float(cell)
 
 
-def _number(cell: Any, missing: float) -> float:
+def _number(cell: Any, kind: str) -> float:
+    """NaN if it is none."""
     try:
-        value = number(cell)
+        return moment(cell, kind) if kind else number(cell)
     except (TypeError, ValueError, OverflowError):
-        return missing
-    return missing if value != value else value
+        return math.nan
 
 
 def decode_rows(x: Array, schema: Schema, only: Container[str] | None = None) -> dict[str, Array]:
@@ -168,13 +176,22 @@ def _is_missing(column: Column, x: Array) -> NDArray[np.bool_]:
 
 def _decode_values(column: Column, x: Array) -> Array:
     if column.numeric:
-        assert column.low is not None and column.high is not None
-        values: Array = column.low + (np.clip(x[:, 0], -1, 1) + 1) / 2 * (column.high - column.low)
-        if not column.integer:
-            return values
-        return np.clip(np.rint(values), np.ceil(column.low), np.floor(column.high)).astype(np.int64)
+        return _decode_numbers(column, np.clip(x[:, 0], -1, 1))
     if column.ordinal:
         ranks = np.rint((np.clip(x[:, 0], -1, 1) + 1) / 2 * (len(column.categories) - 1)).astype(np.int64)
     else:
         ranks = x.argmax(axis=1)
     return np.array(column.categories)[ranks]
+
+
+def _decode_numbers(column: Column, x: Array) -> Array:
+    low, high = column.range
+    values: Array = low + (x + 1) / 2 * (high - low)
+    if column.grid is not None:
+        scale, first, last = column.grid
+        values = np.clip(np.rint(values * scale), first, last) / scale
+    for point, mark in zip(column.points, column.marks, strict=True):
+        values[x.astype(np.float32) == np.float32(mark)] = point
+    if column.kind:
+        return values.astype(np.int64).astype("datetime64[D]" if column.kind == DATE else "datetime64[s]")
+    return values.astype(np.int64) if column.integer else values

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.data.records import Array
+from limbeck.privacy.dates import iso_text
 from limbeck.privacy.schema import Column, Schema
 
 QUANTILES = 20
@@ -92,7 +93,8 @@ def _intervals(column: Column, cuts: NDArray[np.float32]) -> list[str]:
     >>> _intervals(Column(name="age", low=0, high=100), np.array([-0.5, 0.0]))
     ['up to 25', '25 to 50', 'above 50']
     """
-    assert column.low is not None and column.high is not None
-    ends = [f"{column.low + (float(cut) + 1) / 2 * (column.high - column.low):.5g}" for cut in cuts]
+    low_end, high_end = column.range
+    values = [low_end + (float(cut) + 1) / 2 * (high_end - low_end) for cut in cuts]
+    ends = [iso_text(round(value), column.kind) if column.kind else f"{value:.5g}" for value in values]
     between = [f"{low} to {high}" for low, high in itertools.pairwise(ends)]
     return [f"up to {ends[0]}", *between, f"above {ends[-1]}"]

@@ -7,6 +7,7 @@ lists such entries under `unconfirmed`; while one is left, no plan is made from 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
 import re
 import tomllib
@@ -16,64 +17,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from limbeck.errors import BadInput, DataNotFound
+from limbeck.privacy.column import LEAST_APART, Column
 from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, require, shown
 from limbeck.privacy.unit import UNIT_RECORD, require_unit, unit_words
+
+__all__ = ["ADD_REMOVE", "LEAST_APART", "Column", "Schema"]
 
 ADD_REMOVE = "add_remove"
 MOST_FILE_BYTES = 1 << 22
 MOST_DOTS = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column of a table: numeric with a public range, or categorical with a public list of values.
-
-    A categorical column is encoded as one number per category, or as one number (its place in the list) when `ordinal`.
-    A numeric column that is `integer` is rounded to whole numbers when a synthetic record is decoded. In a column that may be
-    `missing`, an empty cell is a value of its own and takes one more number; elsewhere it is the low end, or no category.
-
-    >>> Column(name="age", low=0, high=100, integer=True).width
-    1
-    >>> Column(name="sex", categories=("female", "male")).width
-    2
-    >>> Column(name="income", low=0, high=1e6, missing=True).width
-    2
-    """
-
-    name: str
-    low: float | None = None
-    high: float | None = None
-    categories: tuple[str, ...] = ()
-    ordinal: bool = False
-    integer: bool = False
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        require("The name of a column", self.name, isinstance(self.name, str), "a text")
-        for entry in ("ordinal", "integer", "missing"):
-            value = getattr(self, entry)
-            require(f"{entry} of column '{self.name}'", value, isinstance(value, bool), "true or false")
-        require(f"categories of column '{self.name}'", self.categories, is_texts(self.categories), "a list of texts")
-        if len(set(self.categories)) != len(self.categories):
-            raise BadInput(f"Column '{self.name}' lists a category twice; every category must stand once.")
-        if (not self.categories or (self.low, self.high) != (None, None)) and not is_range(self.low, self.high):
-            raise BadInput(
-                f"Column '{self.name}' needs a finite range low < high or a list of categories, "
-                f"got low={shown(self.low)}, high={shown(self.high)}."
-            )
-
-    @property
-    def numeric(self) -> bool:
-        return not self.categories
-
-    @property
-    def width(self) -> int:
-        """How many numbers the column takes in an encoded record. The last one says "missing", where that may be."""
-        return (1 if self.numeric or self.ordinal else len(self.categories)) + self.missing
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; `missing`, which came later, only where it says something."""
-        return {key: value for key, value in dataclasses.asdict(self).items() if value or key != "missing"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +220,14 @@ def _made(kind: type[_Made], values: dict[str, Any], what: str = "") -> _Made:
     if missing:
         raise BadInput(f"The schema has no {what}entry {', '.join(missing)}.")
     build: Callable[..., _Made] = kind
-    return build(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+    return build(**{key: _plain(value) for key, value in values.items()})
+
+
+def _plain(value: Any) -> Any:
+    """Lists as tuples; dates that TOML knows by themselves as their ISO texts."""
+    if isinstance(value, list):
+        return tuple(entry if isinstance(entry, list) else _plain(entry) for entry in value)
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def _whole(value: Any) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from limbeck.errors import BadInput
 from limbeck.methods.mosaic.axes import columns_of
 from limbeck.methods.mosaic.limits import Limit
+from limbeck.privacy.dates import DATE, iso_text, moment
 from limbeck.privacy.schema import Column, Schema
 from limbeck.release.formats import decoded_columns
 
@@ -57,13 +58,25 @@ class Condition:
         )
         if self.number is None:
             return is_gap if self.operator == "=" else ~is_gap
-        if self.column.numeric:
-            numbers = np.where(is_gap, np.nan, values).astype(np.float64)
-        else:
-            place_of = {category: place for place, category in enumerate(self.column.categories)}
-            numbers = np.array([place_of.get(value, -1) for value in values], dtype=np.float64)
-        found: NDArray[np.bool_] = _COMPARE[self.operator](numbers, self.number) & ~is_gap
+        found: NDArray[np.bool_] = self.hold_for(_numbers(self.column, values, is_gap)) & ~is_gap
         return found
+
+    def hold_for(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """For values as numbers: days and seconds of dates and time stamps, places in a list."""
+        assert self.number is not None
+        found: NDArray[np.bool_] = _COMPARE[self.operator](numbers, self.number)
+        return found
+
+
+def _numbers(column: Column, values: NDArray[Any], is_gap: NDArray[np.bool_]) -> NDArray[np.float64]:
+    if not column.numeric:
+        place_of = {category: place for place, category in enumerate(column.categories)}
+        return np.array([place_of.get(value, -1) for value in values], dtype=np.float64)
+    if not column.kind:
+        return np.where(is_gap, np.nan, values).astype(np.float64)
+    unit = "datetime64[D]" if column.kind == DATE else "datetime64[s]"
+    moments = np.array([None if gap else value for value, gap in zip(values, is_gap, strict=True)], dtype=unit)
+    return np.where(is_gap, np.nan, moments.astype(np.int64).astype(np.float64))
 
 
 _COMPARE = {
@@ -190,27 +203,34 @@ def _condition(text: str, column: Column, operator: str, value: str) -> Conditio
 
 def _number(text: str, column: Column, value: str) -> float:
     try:
-        number = float(value)
-    except ValueError:
+        number = moment(value, column.kind) if column.kind else float(value)
+    except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         hint = (
             "" if column.missing or value != GAP else f" The schema does not say that '{column.name}' may be missing."
         )
-        raise BadInput(f"'{column.name}' is a number, and in '{text:.80}' it is compared with '{value:.40}'.{hint}")
+        kind = f"of the kind {column.kind}, such as {shown_range(column)[0]}," if column.kind else "a number,"
+        raise BadInput(f"'{column.name}' is {kind} and in '{text:.80}' it is compared with '{value:.40}'.{hint}")
     return number
 
 
 def _require_possible(condition: Condition) -> None:
     """A number outside of the public range leaves nothing; that is said without drawing."""
     column = condition.column
-    assert column.low is not None and column.high is not None
-    ends = np.array([column.low, column.high, np.clip(condition.number or 0.0, column.low, column.high)])
-    if not condition.holds(ends).any():
+    low, high = column.range
+    if not condition.hold_for(np.array([low, high, np.clip(condition.number or 0.0, low, high)])).any():
+        first, last = shown_range(column)
         raise BadInput(
-            f"By the schema '{column.name}' lies in {column.low:g} ... {column.high:g}, so no row keeps to "
-            f"'{condition.text:.80}'."
+            f"By the schema '{column.name}' lies in {first} ... {last}, so no row keeps to '{condition.text:.80}'."
         )
+
+
+def shown_range(column: Column) -> tuple[str, str]:
+    low, high = column.range
+    if column.kind:
+        return iso_text(low, column.kind), iso_text(high, column.kind)
+    return f"{low:g}", f"{high:g}"
 
 
 def _listed(names: Sequence[str]) -> str:

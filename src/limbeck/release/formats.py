@@ -19,7 +19,8 @@ from limbeck.data import images, table
 from limbeck.data.records import Array
 from limbeck.errors import BadInput
 from limbeck.files import write_atomic
-from limbeck.privacy.schema import Schema
+from limbeck.privacy.dates import DATE
+from limbeck.privacy.schema import Column, Schema
 
 SNAPSHOTS = "snapshots.npz"  # the set after some of the answers, where a method keeps that
 TRAINING_CURVES = "course.json"  # numbers by step, made of answers, where a method writes them down
@@ -84,14 +85,24 @@ def decoded_columns(x: Array, schema: Schema, only: Container[str] | None = None
 
 def _value_table(x: Array, y: Array, schema: Schema) -> Any:
     values = decoded_columns(x, schema)
-    columns = {name: pa.array(column.tolist()) for name, column in values.items()}
+    kinds = {column.name: _arrow_type(column) for column in schema.columns}
+    columns = {name: pa.array(column.tolist(), type=kinds.get(name)) for name, column in values.items()}
     columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
     features = {name: {"dtype": _dtype_name(column.type), "_type": "Value"} for name, column in columns.items()}
     return _with_features(columns, features)
 
 
+def _arrow_type(column: Column) -> Any:
+    """Said for every column: one of nothing but missing cells would have no type of its own."""
+    if not column.numeric:
+        return pa.string()
+    if column.kind:
+        return pa.date32() if column.kind == DATE else pa.timestamp("ms")  # Parquet has no seconds
+    return pa.int64() if column.integer else pa.float64()
+
+
 def _dtype_name(kind: Any) -> str:
-    return {"double": "float64"}.get(str(kind), str(kind))
+    return {"double": "float64", "date32[day]": "date32"}.get(str(kind), str(kind))
 
 
 def _with_features(columns: dict[str, Any], features: dict[str, Any]) -> Any:

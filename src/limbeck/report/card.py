@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from limbeck.errors import BadInput
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.nets.generators.table_spec import TableSpec
-from limbeck.privacy.schema import Schema
+from limbeck.privacy.dates import DATE
+from limbeck.privacy.schema import Column, Schema
 from limbeck.release.certificate import Certificate
 from limbeck.report import wording
 from limbeck.report.loading import (
@@ -100,14 +101,16 @@ def _features(schema: Schema) -> list[str]:
         names = [f"          '{index}': {yaml_text(name)}" for index, name in enumerate(schema.classes)]
         label = [f"  - name: {yaml_text(schema.label)}", "    dtype:", "      class_label:", "        names:", *names]
         return ["  - name: image", "    dtype: image", *label]
-    kinds = [(column.name, _dtype(column.numeric, column.integer)) for column in schema.columns]
+    kinds = [(column.name, _dtype(column)) for column in schema.columns]
     kinds = kinds or [(f"x{index}", "float64") for index in range(schema.numbers)]
     features = [*kinds, (schema.label, "string")]
     return [line for name, kind in features for line in (f"  - name: {yaml_text(name)}", f"    dtype: {kind}")]
 
 
-def _dtype(numeric: bool, integer: bool) -> str:
-    return "string" if not numeric else "int64" if integer else "float64"
+def _dtype(column: Column) -> str:
+    if column.kind:
+        return "date32" if column.kind == DATE else '"timestamp[ms]"'
+    return "string" if not column.numeric else "int64" if column.integer else "float64"
 
 
 def _introduction(certificate: Certificate, schema: Schema, counts: Sequence[int]) -> str:

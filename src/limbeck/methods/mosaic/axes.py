@@ -11,13 +11,15 @@ import torch
 from numpy.typing import NDArray
 
 from limbeck.methods.mosaic.limits import Limit
-from limbeck.privacy.schema import Column, Schema
+from limbeck.privacy.schema import LEAST_APART, Column, Schema
 from limbeck.vault.api import Cut
 
 Numbers = NDArray[np.float64]
 
 NO_LIMIT = Limit()
+NEAR = 1e-6  # of a step: 0.07 * 100 is a little more than 7
 MOST_FINE = 1 << 17  # fine cells of a column: one for each whole number of up to so many
+MOST_STEPS = 1 << 10  # one for each day, second or last digit of up to so many
 PLAIN_FINE = 512  # of others: half of them alike, half of them ever wider from the low end on
 SURE = 4.0  # standard deviations of noise that the records of a bin outnumber
 LIGHTEST = 0.0015  # share of the records below which no single value is a bin of its own
@@ -43,15 +45,18 @@ class Axis:
 
     def cut(self) -> Cut:
         numbers = 1 if self.is_cut else len(self.column.categories)
-        edges = torch.from_numpy(self._encoded(self.edges))
+        edges = torch.from_numpy(self._encoded_edges())
         return Cut(start=self.start, numbers=numbers, edges=edges, missing=self.column.missing)
 
     @property
     def range(self) -> tuple[float, float]:
         if self.column.ordinal:
             return 0.0, float(max(len(self.column.categories) - 1, 1))
-        assert self.column.low is not None and self.column.high is not None
-        return self.column.low, self.column.high
+        return self.column.range
+
+    def _grid(self) -> tuple[float, float, float] | None:
+        """How many steps make 1, and the first and the last step in the range; None for numbers of any length."""
+        return (1.0, *self.range) if self.column.ordinal else self.column.grid
 
     def _encoded(self, values: Numbers) -> Numbers:
         if not self.is_cut:
@@ -59,17 +64,40 @@ class Axis:
         low, high = self.range
         return 2 * (values - low) / (high - low) - 1
 
+    def _encoded_edges(self) -> Numbers:
+        """Around a special value they are so close that, in single precision, nothing else lies between them."""
+        encoded = self._encoded(self.edges)
+        for (below, above), mark in zip(_point_edges(self.column), self.column.marks, strict=False):
+            encoded[self.edges == below] = np.float32(mark)
+            encoded[self.edges == above] = np.nextafter(np.float32(mark), np.float32(2))
+        return encoded
+
+    @property
+    def alone(self) -> list[int]:
+        """The cells of special values, which are never joined with others."""
+        return [int(place) for place in np.searchsorted(self.edges, self.column.points, side="right")]
+
+    def fewest(self) -> list[int]:
+        """Where cells begin if there are to be as few as can be: special values, and what lies between them."""
+        last = len(self.edges)
+        return sorted({0, *(place + side for place in self.alone for side in (0, 1) if place + side <= last)})
+
     def coarser(self, starts: Sequence[int]) -> Axis:
         """With the cells that begin at these places, which include the first one, as its only ones."""
         return replace(self, edges=self.edges[np.asarray(starts[1:], dtype=np.int64) - 1])
 
     @property
     def is_whole(self) -> bool:
-        """Whether its values are whole numbers: places in a list are."""
-        return self.column.integer or not self.column.numeric
+        """Whether its values are whole steps: whole numbers, days, last digits, places in a list."""
+        return not self.is_cut or self._grid() is not None
+
+    @property
+    def _scale(self) -> float:
+        grid = self._grid() if self.is_cut else None
+        return 1.0 if grid is None else grid[0]
 
     def spans(self, limit: Limit = NO_LIMIT) -> tuple[Numbers, Numbers]:
-        """The least and the largest value of each cell that holds values, as far as the limit goes.
+        """The least and the largest value of each cell that holds values, as far as the limit goes; in steps where it has any.
 
         Where nothing is left of a cell, the least is above the largest.
         """
@@ -79,11 +107,15 @@ class Axis:
             low, high = self.range
             bounds = np.concatenate([[low], self.edges, [high]])
             first, last = bounds[:-1], bounds[1:]
-        if self.is_cut and self.is_whole:
-            # Edges of whole numbers lie halfway between them.
-            first, last = np.ceil(first), np.where(last == high, np.floor(high), np.ceil(last) - 1)
-            last = np.maximum(last, first)
-        low_end, high_end = (np.ceil(limit.low), np.floor(limit.high)) if self.is_whole else (limit.low, limit.high)
+            grid = self._grid()
+            if grid is not None:
+                # Edges lie halfway between steps.
+                scale, least, most = grid
+                first = np.where(first == low, least, np.ceil(first * scale))
+                last = np.maximum(np.where(last == high, most, np.ceil(last * scale) - 1), first)
+        low_end, high_end = limit.low, limit.high
+        if self.is_whole:
+            low_end, high_end = np.ceil(low_end * self._scale - NEAR), np.floor(high_end * self._scale + NEAR)
         return np.maximum(first, low_end), np.minimum(last, high_end)
 
     def kept(self, limit: Limit) -> Numbers:
@@ -92,7 +124,7 @@ class Axis:
         (first, last), (low, high) = self.spans(), self.spans(limit)
         if self.is_whole:
             share = np.maximum(high - low + 1, 0) / (last - first + 1)
-            share[(low == high) & np.isin(low, list(limit.without))] = 0
+            share[(low == high) & np.isin(low, [round(value * self._scale) for value in limit.without])] = 0
         else:
             share = np.maximum(high - low, 0) / (last - first)
         gap = [float(limit.gaps)] * self.column.missing
@@ -110,10 +142,12 @@ class Axis:
         is_there = cells < len(first)
         begin, end = (bound[np.minimum(cells, len(first) - 1)] for bound in (first, last))
         if self.is_whole:
-            values = begin + np.floor(rng.random(len(cells)) * (end - begin + 1))
+            values = (begin + np.floor(rng.random(len(cells)) * (end - begin + 1))) / self._scale
         else:
             values = begin + rng.random(len(cells)) * (end - begin)
         encoded[:, 0] = np.where(is_there, self._encoded(values), 0.0)
+        for place, mark in zip(self.alone, self.column.marks, strict=True):
+            encoded[cells == place, 0] = mark
         if self.column.missing:
             encoded[:, 1] = ~is_there
         return encoded
@@ -143,25 +177,49 @@ def _fine_edges(column: Column) -> Numbers:
         return np.arange(1.0, len(column.categories)) - 0.5
     if not column.numeric:
         return np.zeros(0)
-    assert column.low is not None and column.high is not None
-    low, high = column.low, column.high
-    if column.integer and math.floor(high) - math.ceil(low) < MOST_FINE:
-        return np.arange(math.ceil(low) + 1.0, math.floor(high) + 1.0) - 0.5
+    if column.grid is not None and _is_short(column):
+        scale, first, last = column.grid
+        return (np.arange(first + 1.0, last + 1.0) - 0.5) / scale
     # Long tails need cells that grow; the least is a millionth of the range.
+    low, high = column.range
     even = np.linspace(low, high, PLAIN_FINE // 2 + 1)[1:-1]
     growing = low + np.geomspace((high - low) * 1e-6, high - low, PLAIN_FINE // 2)[:-1]
     edges = np.unique(np.concatenate([even, growing]))
-    return np.unique(np.ceil(edges)) - 0.5 if column.integer else edges
+    if column.grid is not None:
+        edges = (np.unique(np.ceil(edges * column.grid[0])) - 0.5) / column.grid[0]
+    for point in column.points:
+        edges = edges[np.abs(edges - point) > LEAST_APART / 2 * (high - low)]
+    around = np.array(_point_edges(column)).flatten()
+    return np.unique(np.concatenate([edges, around[(around > low) & (around <= high)]]))
 
 
-def bin_starts(counts: Numbers, noise: float, records: float, most: int) -> list[int]:
-    """Where bins begin among fine cells, from the noised number of records in each.
+def _is_short(column: Column) -> bool:
+    """Whether each of its values is a fine cell."""
+    if column.grid is None:
+        return False
+    _, first, last = column.grid
+    return last - first < (MOST_FINE if column.integer else MOST_STEPS)
+
+
+def _point_edges(column: Column) -> list[tuple[float, float]]:
+    """The edges of the cells of special values, where these are not cells anyway."""
+    if not column.special or _is_short(column):
+        return []
+    if column.grid is None:
+        return [(point, math.nextafter(point, math.inf)) for point in column.points]
+    scale = column.grid[0]
+    return [((round(point * scale) - 0.5) / scale, (round(point * scale) + 0.5) / scale) for point in column.points]
+
+
+def bin_starts(counts: Numbers, noise: float, records: float, most: int, alone: Sequence[int] = ()) -> list[int]:
+    """Where bins begin among fine cells, from the noised number of records in each. Those at the places `alone` are bins.
 
     A bin is closed when it surely holds a fair share of the records. A cell that stands out by itself, such as a 0 that most
     records have, is a bin of its own.
     """
     fair = max(records / most, SURE * noise)
     heavy = counts > fair if len(counts) <= FEW else _stand_out(counts, noise, records, most)
+    heavy[np.asarray(alone, dtype=np.int64)] = True
     starts, is_new, held, cells = [], True, 0.0, 0
     for place, (count, is_heavy) in enumerate(zip(counts.tolist(), heavy.tolist(), strict=True)):
         if is_heavy:

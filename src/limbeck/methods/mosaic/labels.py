@@ -22,7 +22,6 @@ OWN, SMOOTH = 0.5, 0.3  # how far a cell's log odds stray, by itself and from it
 OPINIONS = (0.0, 0.25, 0.5, 0.75, 1.0)  # how much of the mixture's log odds is kept
 SINGLE_PULL, PAIR_PULL = 0.1, 0.02  # towards what the labels before fell short of
 MOST_PAIRS = 1 << 25  # numbers that the shortfall of pairs may take
-MOST_ROWS = 1 << 15  # that a model is fitted on
 
 
 class LabelModel:
@@ -65,24 +64,20 @@ class LabelModel:
             adam.move((lacking + held / OWN**2 * self.terms, smooth, chances.mean(0) - self._shares))
 
 
-def label_chances(
-    measured: Measured, ordered: list[slice], hot: Tensor, opinions: Tensor
-) -> tuple[NDArray[np.float64], LabelModel]:
-    """(rows, classes), and the model that they are of: the one that keeps the least opinion and explains the measured pairs as
-    well as any, within the spread that noise alone gives such a comparison.
+def fitted(measured: Measured, ordered: list[slice], hot: Tensor, opinions: Tensor) -> LabelModel:
+    """The model with the least opinion that explains the measured pairs as well as any, within the spread that noise alone gives
+    such a comparison.
 
     ordered: the places of columns whose neighbouring cells are alike
     """
-    some, theirs = hot[:MOST_ROWS], opinions[:MOST_ROWS]
     tried = []
     for opinion in OPINIONS if measured.by_class else OPINIONS[-1:]:
         model = LabelModel(measured, ordered, opinion)
-        model.fit(some, theirs)
-        tried.append((model, _misfit(measured, some, model.chances(some, theirs)) if measured.by_class else 0.0))
+        model.fit(hot, opinions)
+        tried.append((model, _misfit(measured, hot, model.chances(hot, opinions)) if measured.by_class else 0.0))
     cells = float((measured.precision > 0).sum()) / 2 * len(measured.pairs)
     enough = min(misfit for _, misfit in tried) + math.sqrt(2 * cells)
-    model = next(model for model, misfit in tried if misfit <= enough)
-    return model.chances(hot, opinions).double().numpy(), model
+    return next(model for model, misfit in tried if misfit <= enough)
 
 
 @torch.no_grad()

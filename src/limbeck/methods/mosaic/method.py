@@ -19,7 +19,7 @@ Where we differ from AIM (McKenna et al. 2022), and why:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from torch import Tensor
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet, TrainedGenerator
 from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
-from limbeck.methods.mosaic.labels import balanced, label_chances
+from limbeck.methods.mosaic.labels import balanced, fitted
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import Labels, TableModel
@@ -44,6 +44,7 @@ MOST_CELLS = 1 << 22  # of all pairs and classes; more bins than that takes are 
 MOST_ASKED = 1 << 24  # cells of a query, as the map has it; found out before anything is booked
 FEW_CLASSES = 10  # up to so many, pairs are asked for each class: what depends on two columns together is in there
 MOST_ROWS = 10_000_000
+MOST_FITTED = 1 << 15  # rows that the model of the label is fitted on
 WARM = 20  # steps until the step size is eta
 LEAST_NOISE = 0.5  # records: what a mixture need not fit more closely, where there is hardly any noise
 
@@ -121,26 +122,38 @@ class Mosaic(Method):
         noise = answer.noise_std / cells.weight
         counts = np.split(answer.values / cells.weight, np.cumsum([axis.cells for axis in fine])[:-1], axis=1)
         records = _records(counts, noise)
+        starts = self._starts(fine, counts, noise, records, schema)
         axes, single, variance = [], [], []
-        for axis, found in zip(fine, counts, strict=True):
-            starts = list(range(axis.cells))
-            if axis.is_cut:
-                there = found[:, : axis.cells - axis.column.missing].sum(0).astype(np.float64)
-                noise_there = noise * math.sqrt(len(found))
-                starts = bin_starts(there, noise_there, records, self._most_bins(schema, fine))
-                axes.append(axis.coarser(starts))
-                starts += [axis.cells - 1] * axis.column.missing
-            else:
-                axes.append(axis)
-            single.append(np.add.reduceat(found, starts, axis=1))
-            variance.append(np.diff(starts, append=axis.cells) * max(noise, LEAST_NOISE) ** 2)
+        for axis, found, begin in zip(fine, counts, starts, strict=True):
+            axes.append(axis.coarser(begin[: len(begin) - axis.column.missing]) if axis.is_cut else axis)
+            single.append(np.add.reduceat(found, begin, axis=1))
+            variance.append(np.diff(begin, append=axis.cells) * max(noise, LEAST_NOISE) ** 2)
         shares = np.concatenate(single, axis=1) / records
         scale = np.concatenate(variance) / records**2
         return axes, records, torch.from_numpy(shares).float(), torch.from_numpy(scale).float()
 
-    def _most_bins(self, schema: Schema, axes: list[Axis]) -> int:
-        pairs = max(len(axes) * (len(axes) - 1) // 2, 1) * (len(schema.classes) if _few_classes(schema) else 1)
-        return max(min(self.bins, math.isqrt(MOST_CELLS // pairs)), 2)
+    def _starts(
+        self, fine: list[Axis], counts: list[NDArray[np.float32]], noise: float, records: float, schema: Schema
+    ) -> list[list[int]]:
+        """Where the cells of each column begin among its fine ones.
+
+        Guarantee: pairs of them are no more than may be asked for. By now the columns are paid, so nothing may fail.
+        """
+        groups = len(schema.classes) if _few_classes(schema) else 1
+        most = max(min(self.bins, math.isqrt(MOST_CELLS // max(len(fine) * (len(fine) - 1) // 2 * groups, 1))), 2)
+        while True:
+            starts = []
+            for axis, found in zip(fine, counts, strict=True):
+                begin = list(range(axis.cells))
+                if axis.is_cut:
+                    there = found[:, : axis.cells - axis.column.missing].sum(0).astype(np.float64)
+                    noise_there = noise * math.sqrt(len(found))
+                    begin = bin_starts(there, noise_there, records, most, axis.alone) if most > 1 else axis.fewest()
+                    begin += [axis.cells - 1] * axis.column.missing
+                starts.append(begin)
+            if most == 1 or _pair_cells([len(begin) for begin in starts]) <= MOST_ASKED:
+                return starts
+            most //= 2
 
     def _ask_pairs(self, axes: list[Axis], records: float, ask: Ask, measured: Measured) -> None:
         cells = Cells(cuts=tuple(axis.cut() for axis in axes), tuples=pairs_of(len(axes)))
@@ -152,32 +165,31 @@ class Mosaic(Method):
 
     def _drawn(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> SyntheticSet:
         rng = np.random.default_rng(self.seed_at("rows"))
-        model = None
+        model = TableModel(tuple(axes), mixture, None)
         if self.per_class:
             parts = [mixture.drawn(self.per_class, rng, label) for label in range(len(schema.classes))]
             cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
         else:
             cells, labels = mixture.drawn(self.rows or schema.records, rng)
             if len(axes) > 1:
-                labels, model = self._labels(mixture, measured, axes, cells, rng)
+                model = replace(model, labels=self._label_model(mixture, measured, axes, cells))
+                places = cells + np.array(measured.starts[:-1])
+                labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
         x = np.concatenate([axis.encoded(cells[:, place], rng) for place, axis in enumerate(axes)], axis=1)
-        drawn_from = TableModel(tuple(axes), mixture, model)
-        generator = TrainedGenerator(drawn_from.spec, drawn_from.weights())
+        generator = TrainedGenerator(model.spec, model.weights())
         return SyntheticSet(x.reshape(len(x), *schema.shape), labels, generator=generator)
 
-    def _labels(
-        self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], Labels]:
-        places = cells + np.array(measured.starts[:-1])
-        hot = torch.zeros(len(cells), measured.starts[-1]).scatter_(1, torch.from_numpy(places), 1.0)
+    def _label_model(self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64]) -> Labels:
+        """Fitted on some of the rows: it has a number for each cell, and a million rows would say no more about them."""
+        places = torch.from_numpy(cells[:MOST_FITTED] + np.array(measured.starts[:-1]))
+        hot = torch.zeros(len(places), measured.starts[-1]).scatter_(1, places, 1.0)
         ordered = [
             slice(block.start, block.stop - axis.column.missing)
             for axis, block in zip(axes, measured.blocks(), strict=True)
             if axis.is_cut
         ]
-        chances, model = label_chances(measured, ordered, hot, mixture.log_chances(hot))
-        kept = Labels((model.terms + model.smooth).detach(), model.constant.detach(), model.opinion)
-        return balanced(chances, places, measured.starts[-1], rng), kept
+        found = fitted(measured, ordered, hot, mixture.log_chances(hot))
+        return Labels((found.terms + found.smooth).detach(), found.constant.detach(), found.opinion)
 
 
 def _counts(label: str, noise_multiplier: float, by_class: bool = True) -> ClippedSum:
@@ -192,11 +204,15 @@ def _records(counts: list[NDArray[np.float32]], noise: float) -> float:
 
 
 def _least_cells(schema: Schema) -> int:
-    """Of the larger query: columns as fine as they are, or pairs of columns that are cut into two."""
+    """Of the larger query: columns as fine as they are, or pairs of columns that are cut into as few bins as can be."""
     axes = fine_axes(schema)
-    sizes = np.array([min(axis.cells, 2 + axis.column.missing) if axis.is_cut else axis.cells for axis in axes])
-    pairs = (int(sizes.sum()) ** 2 - int((sizes**2).sum())) // 2
-    return max(sum(axis.cells for axis in axes), pairs)
+    sizes = [len(axis.fewest()) + axis.column.missing if axis.is_cut else axis.cells for axis in axes]
+    return max(sum(axis.cells for axis in axes), _pair_cells(sizes))
+
+
+def _pair_cells(sizes: list[int]) -> int:
+    """How many cells all pairs of columns have."""
+    return (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
 
 
 def _few_classes(schema: Schema) -> bool:

@@ -75,7 +75,8 @@ def _pack(value: Any, hint: Any, tensors: list[Tensor]) -> Any:
         tensors.append(value)
         return len(tensors) - 1
     if isinstance(hint, types.UnionType):
-        return None if value is None else _pack(value, _without_none(hint), tensors)
+        option = _option(hint, value)
+        return None if option is None else _pack(value, option, tensors)
     if typing.get_origin(hint) is tuple:
         if not isinstance(value, tuple | list):
             raise Malformed("no tuple")
@@ -122,7 +123,8 @@ def _unpack(value: Any, hint: Any, tensors: dict[int, Tensor]) -> Any:
             raise Malformed("a tensor that is not there")
         return tensors.pop(value)
     if isinstance(hint, types.UnionType):
-        return None if value is None else _unpack(value, _without_none(hint), tensors)
+        option = _option(hint, value)
+        return None if option is None else _unpack(value, option, tensors)
     if typing.get_origin(hint) is tuple:
         if not isinstance(value, list):
             raise Malformed("no list")
@@ -138,8 +140,15 @@ def _unpack(value: Any, hint: Any, tensors: dict[int, Tensor]) -> Any:
     return value if hint is Any else _plain(value, hint)
 
 
-def _without_none(hint: types.UnionType) -> Any:
-    (only,) = (option for option in typing.get_args(hint) if option is not types.NoneType)
+def _option(hint: types.UnionType, value: Any) -> Any:
+    """As which of several types a value counts: none at all, a text where it is one, or the only other one."""
+    options = set(typing.get_args(hint))
+    if value is None and types.NoneType in options:
+        return None
+    options.discard(types.NoneType)
+    if len(options) > 1 and isinstance(value, str) and str in options:
+        return str
+    (only,) = options - {str} if len(options) > 1 else options
     return only
 
 

@@ -1,0 +1,142 @@
+"""A look at one column of a private table, for its owner: numbers, dates or categories, or why it is left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from limbeck.data import table
+from limbeck.data.records import Array
+from limbeck.data.rounding import round_range, round_years
+from limbeck.data.survey_units import looks_like_persons
+from limbeck.data.units import MISSING
+from limbeck.errors import BadInput
+from limbeck.privacy.dates import DATE, DAY, TIME, iso_text, moment
+from limbeck.privacy.schema import Column
+
+MOST_CATEGORIES = 100
+# Texts that repeat are categories up to here. A column takes one number for each.
+MOST_KEPT, LEAST_EACH = 1000, 4
+LONGEST_CATEGORY = 1000
+MANY_WORDS = 5
+# Fewer rows say nothing about whether a value is that of one record alone.
+FEW_ROWS = 20
+# So many rows are numbered 0, 1, 2 ... by nothing but a counter.
+COUNTED_ROWS = 200
+# Whole numbers up to here are whole numbers as floats too.
+MOST_WHOLE = float(1 << 53)
+MOST_DIGITS = 6
+# One value that more than this share of the records have stands out of a column with so many values over such a range.
+LARGE_SHARE, MANY_VALUES, WIDE = 0.2, 20, 100
+YES_OR_NO = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A column, and what its owner should know about it; or no column, and why."""
+
+    column: Column | None
+    says: str = ""
+
+
+def look(name: str, cells: Sequence[str]) -> Finding:
+    """What a column seems to be, by all of its cells."""
+    counts = Counter(cells)
+    texts = {cell: count for cell, count in counts.items() if cell.strip()}
+    values = {cell: count for cell, count in texts.items() if cell.strip().lower() not in MISSING}
+    if not values:
+        return Finding(None, "has no value")
+    if len(values) > 1:
+        read: tuple[Callable[[str], float], ...] = (table.number, lambda cell: moment(cell, TIME))
+        for kind, reader in zip(("", TIME), read, strict=True):
+            try:
+                numbers = np.array([reader(cell) for cell in values])
+            except (ValueError, OverflowError):
+                continue
+            each = np.fromiter(values.values(), dtype=np.int64)
+            return _numeric(name, numbers, each, kind, sum(values.values()) < len(cells))
+    return _categorical(name, texts, sum(texts.values()) < len(cells))
+
+
+def _numeric(name: str, numbers: Array, each: Array, kind: str, missing: bool) -> Finding:
+    is_finite = np.isfinite(numbers)
+    missing = missing or bool(np.isnan(numbers).any())
+    numbers, each = numbers[is_finite], each[is_finite]
+    if not numbers.size:
+        return Finding(None, "has no finite number")
+    if kind and not (numbers % DAY).any():
+        kind, numbers = DATE, numbers / DAY
+    if kind:
+        low, high = round_years(numbers, kind)
+        column = Column(name=name, kind=kind, low=iso_text(low, kind), high=iso_text(high, kind), missing=missing)
+    else:
+        low, high = round_range(numbers)
+        whole = bool((numbers == np.rint(numbers)).all()) and max(-low, high) <= MOST_WHOLE
+        if whole and _is_identifier(name, numbers, each):
+            return Finding(None, "has another number in every record, so it looks like an identifier")
+        digits = None if whole else _digits(numbers)
+        column = Column(name=name, low=low, high=high, integer=whole, digits=digits, missing=missing)
+    return _with_special(column, numbers, each)
+
+
+def _is_identifier(name: str, numbers: Array, each: Array) -> bool:
+    if each.sum() < FEW_ROWS or each.max() > 1 or len(np.unique(numbers)) < len(numbers):
+        return False
+    is_count = numbers.min() in (0, 1) and numbers.max() - numbers.min() == len(numbers) - 1 >= COUNTED_ROWS - 1
+    return bool(is_count) or looks_like_persons(name)
+
+
+def _digits(numbers: Array) -> int | None:
+    """The digits after the point that all numbers have at most; None if these are many."""
+    if np.abs(numbers).max() > MOST_WHOLE / 10**MOST_DIGITS:
+        return None
+    for digits in range(1, MOST_DIGITS + 1):
+        if (np.abs(np.round(numbers, digits) - numbers) <= 1e-12 * np.maximum(1, np.abs(numbers))).all():
+            return digits
+    return None
+
+
+def _with_special(column: Column, numbers: Array, each: Array) -> Finding:
+    """With the value that many records have, where a column of many values has one."""
+    values, places = np.unique(numbers, return_inverse=True)
+    counts = np.bincount(places.ravel(), weights=each)
+    top = int(counts.argmax())
+    low, high = column.range
+    is_wide = len(values) >= MANY_VALUES and (not column.whole or high - low > WIDE)
+    if not is_wide or counts[top] <= LARGE_SHARE * counts.sum():
+        return Finding(column)
+    point = float(values[top] if column.digits is None else round(values[top], column.digits))
+    value = iso_text(point, column.kind) if column.kind else point
+    try:
+        found = Column(
+            name=column.name, low=column.low, high=column.high, integer=column.integer, digits=column.digits,
+            kind=column.kind, missing=column.missing, special=(value,),
+        )  # fmt: skip
+    except BadInput:  # beside very large numbers
+        return Finding(column)
+    return Finding(found, "More than a fifth of the records have one and the same value, which is listed as special.")
+
+
+def _categorical(name: str, texts: dict[str, int], missing: bool) -> Finding:
+    found, rows = len(texts), sum(texts.values())
+    if any(len(text) > LONGEST_CATEGORY for text in texts):
+        return Finding(None, f"has texts of more than {LONGEST_CATEGORY} letters, so it looks like free text")
+    words = sum(len(text.split()) for text in texts) / found
+    if found == rows >= FEW_ROWS or (words >= MANY_WORDS and rows >= FEW_ROWS and 2 * found > rows):
+        what = "free text" if words >= 2 else "an identifier"
+        return Finding(None, f"has another text in almost every record, so it looks like {what}")
+    if found > MOST_KEPT or (found > MOST_CATEGORIES and rows < LEAST_EACH * found):
+        return Finding(None, f"has {found} different texts, so it looks like an identifier or free text")
+    column = Column(name=name, categories=tuple(sorted(texts)), missing=missing)
+    if found == 1:
+        return Finding(column, "Only one value occurs. List all that are possible, or take the column out.")
+    if found > MOST_CATEGORIES:
+        return Finding(
+            column, f"So many categories ({found}) take as many numbers. Join rare ones first, where that will do."
+        )
+    if {text.lower() for text in texts} in YES_OR_NO:
+        return Finding(column, "It says yes or no.")
+    return Finding(column)
