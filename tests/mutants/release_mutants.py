@@ -302,8 +302,8 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     rows(
         "drawn-gap-differs",
-        "(numbers, self.number) & ~is_gap",
-        "(numbers, self.number)",
+        "self.hold_for(_numbers(self.column, values, is_gap)) & ~is_gap",
+        "self.hold_for(_numbers(self.column, values, is_gap))",
         "a row without a value counts as one that differs",
         "release/test_conditions.py::test_every_operator_on_every_kind_of_column",
     ),

@@ -204,9 +204,12 @@ def _records(counts: list[NDArray[np.float32]], noise: float) -> float:
 
 
 def _least_cells(schema: Schema) -> int:
-    """Of the larger query: columns as fine as they are, or pairs of columns that are cut into as few bins as can be."""
+    """Of the larger query: columns as fine as they are, or pairs of columns that are cut into two, or as few as can be."""
     axes = fine_axes(schema)
-    sizes = [len(axis.fewest()) + axis.column.missing if axis.is_cut else axis.cells for axis in axes]
+    sizes = [
+        min(max(len(axis.fewest()), 2) + axis.column.missing, axis.cells) if axis.is_cut else axis.cells
+        for axis in axes
+    ]
     return max(sum(axis.cells for axis in axes), _pair_cells(sizes))
 
 
