@@ -49,7 +49,7 @@ ACCOUNTING: tuple[Mutation, ...] = (
         "self.noise_multiplier * self.clip if",
         "self.noise_multiplier if",
         "noise that forgets the clip",
-        SCALE,
+        "privacy/test_vault_noise.py::test_a_query_states_the_noise_that_its_answers_have",
     ),
     queries(
         "queries-no-noise",

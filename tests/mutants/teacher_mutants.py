@@ -132,6 +132,7 @@ TEACHERS: tuple[Mutation, ...] = (
         "torch.clone(value)",
         "a teacher gone wild stops the sum",
         f"{TEACHERS_TESTS}::test_a_teacher_gone_wild_moves_the_sum_by_its_bound_at_most",
+        explained="Every kind of vote, and its bound, counts what is not finite as 0 by itself: two fences, either suffices.",
     ),
     desk("desk-out-of-turn", "if index != self.clock", "if index < self.clock", "ticks are skipped", TEACHERS_TESTS),
     desk(

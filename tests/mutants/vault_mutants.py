@@ -105,8 +105,10 @@ VAULT: tuple[Mutation, ...] = (
     noise(
         "noise-two-draws", "DRAWS_PER_NUMBER = 4", "DRAWS_PER_NUMBER = 2", "cosine and sine of one draw are one", DRAWS
     ),
-    noise("noise-not-scaled-back", "/ np.sqrt(DRAWS_PER_NUMBER)", "/ DRAWS_PER_NUMBER", "half of the noise", SCALE),
-    noise("noise-cosine-twice", "radius * np.sin(angle)", "radius * np.cos(angle)", "numbers of a pair are one", SCALE),
+    noise("noise-not-scaled-back", "/ np.sqrt(DRAWS_PER_NUMBER)", "/ DRAWS_PER_NUMBER", "half of the noise", STREAMS),
+    noise(
+        "noise-cosine-twice", "radius * np.sin(angle)", "radius * np.cos(angle)", "numbers of a pair are one", STREAMS
+    ),
     noise(
         "noise-few-bits",
         "angle_bits >> np.uint64(11)) * (2.0**-53",
@@ -171,6 +173,7 @@ VAULT: tuple[Mutation, ...] = (
         "keep = there & (height < 0)",
         "nothing beyond the safe height is kept",
         SAMPLER,
+        explained="Exact arithmetic then decides all of these points, and decides them as the double does; it takes longer.",
     ),
     sampler("sampler-no-sign", "sign = (more & np.uint64(1))", "sign = (more & np.uint64(0))", "one-sided", SAMPLER),
     sampler(
@@ -192,10 +195,10 @@ VAULT: tuple[Mutation, ...] = (
     ),
     sampler(
         "sampler-exact-decides-wrongly",
-        "if height + (f + 1) * unit <= low:",
-        "if height + (f + 1) * unit >= low:",
+        "if height + (f + 1) * unit <= low:\n                    return True",
+        "if height + (f + 1) * unit <= low:\n                    return False",
         "exact arithmetic says the opposite",
-        SAMPLER,
+        f"{SAMPLER}::test_exact_arithmetic_decides_as_the_double_does",
     ),
     grid("grid-coarse", "CLIP_BITS = 30", "CLIP_BITS = 8", "rounding takes the clip away", SAMPLER),
     grid("grid-error", "SAMPLER_ERROR_BITS = 1000", "SAMPLER_ERROR_BITS = 3000", "less error than is proved", SAMPLER),
@@ -439,8 +442,8 @@ VAULT: tuple[Mutation, ...] = (
         "local-read-before-paid",
         "        self.open_records(grant)\n        noised",
         "        self._records = self._source.load()\n        noised",
-        "records are read for a plan that was not booked",
-        f"{RULES}::test_rule_01_a_plan_that_was_not_booked_is_not_answered",
+        "records are read without a look at them, and a file that cannot be read is paid for",
+        CONTRACT,
     ),
     local(
         "local-label-past-the-last",
@@ -623,7 +626,11 @@ VAULT: tuple[Mutation, ...] = (
         "gradients-underflow", "(squares.sqrt() + UNDERFLOW)", "squares.sqrt()", "tiny gradients pass the clip", ENGINE
     ),
     gradients(
-        "gradients-single-sum", "factors @ rows.double()", "(factors.float() @ rows).double()", "sums drift", STEADY
+        "gradients-single-sum",
+        "factors @ rows.double()",
+        "(factors.float() @ rows).double()",
+        "sums drift",
+        f"{ENGINE}::test_sums_of_older_bookings_are_added_up_in_double_precision",
     ),
     gradients("gradients-groups", "module.groups != 1", "module.groups < 1", "a rule that does not hold", ENGINE),
     gradients(

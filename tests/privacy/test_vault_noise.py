@@ -20,7 +20,7 @@ from limbeck.vault import clipped_sums
 from limbeck.vault.api import Identity, Residual, SecondMoment
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
-from limbeck.vault.noise import Randomness, SecretStream
+from limbeck.vault.noise import Randomness, SecretStream, drawn_noise
 
 SIDE, CLASSES = 64, 3
 WIDE = Schema(name="wide", shape=(1, SIDE, SIDE), classes=("a", "b", "c"), records=30, high=16.0)
@@ -219,3 +219,11 @@ def test_the_bounds_find_what_they_are_for() -> None:
             assert_standard_normal(wrong)
     with pytest.raises(AssertionError):
         assert_independent([drawn, np.roll(drawn, 1), drawn])
+
+
+@pytest.mark.parametrize("clip", [0.01, 2.5, 300.0])
+def test_a_query_states_the_noise_that_its_answers_have(clip: float) -> None:
+    query = ClippedSum(label="sums", map="identity", clip=clip, noise_multiplier=3.0)
+    drawn = drawn_noise(query, (200_000,), Randomness(insecure_seed=4).stream("noise", 0)) * query.step
+    assert query.noise_std == pytest.approx(3.0 * clip)
+    assert float(drawn.std()) == pytest.approx(query.noise_std, rel=0.01)

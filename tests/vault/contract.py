@@ -165,11 +165,15 @@ class VaultContract:
         def fail() -> None:
             raise DataUnreadable("It cannot be read.")
 
-        vault = premises.vault(Source(records_of(), fail))
-        grant = vault.grant(plan_of())
-        with pytest.raises(DataUnreadable):
-            vault.open_records(grant)
-        assert vault.state(grant.id) == "void" and premises.spent() == 0
+        for read in (
+            lambda vault, grant: vault.open_records(grant),
+            lambda vault, grant: vault.ask(grant, "sums", 0, Identity()),
+        ):
+            vault = premises.vault(Source(records_of(), fail))
+            grant = vault.grant(plan_of())
+            with pytest.raises(DataUnreadable):
+                read(vault, grant)
+            assert vault.state(grant.id) == "void" and premises.spent() == 0
 
     # What an answer is
 

@@ -215,3 +215,11 @@ def test_the_compiled_engine_agrees_as_well() -> None:
     off = (each - rows).norm(dim=1) / rows.norm(dim=1)
     # A unit at the edge of its ReLU may fall to either side, so that a few records differ by one unit's part.
     assert off.median() < 1e-5 and off.max() < 1e-2
+
+
+def test_sums_of_older_bookings_are_added_up_in_double_precision() -> None:
+    """Without a step. In single precision a sum of thousands of records drifts by more than the clip leaves room for."""
+    rows = torch.rand((4096, 8), generator=torch.Generator().manual_seed(1))
+    factors = torch.linspace(0.5, 1.5, 4096, dtype=torch.float64)
+    exact = (rows.double() * factors[:, None]).sum(0)
+    assert torch.allclose(Held(rows).weighted(factors, 0.0), exact, rtol=1e-12, atol=0)
