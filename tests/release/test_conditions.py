@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -140,3 +141,52 @@ def test_limits_of_one_column_go_together() -> None:
         1: Limit(values=False),
         4: Limit(low=1, gaps=False),
     }
+
+
+DATED = Schema(
+    name="visits",
+    shape=(4,),
+    classes=("a", "b"),
+    records=100,
+    low=-1.0,
+    high=1.0,
+    columns=(
+        Column(name="day", kind="date", low="2020-01-01", high="2020-12-31", missing=True),
+        Column(name="at", kind="time", low="2020-01-01T00:00:00", high="2020-01-02T00:00:00"),
+        Column(name="paid", low=0, high=10, digits=2),
+    ),
+    augmentation=(),
+)
+
+
+def test_dates_time_stamps_and_digits_are_compared_as_they_are_shown() -> None:
+    cells = {
+        "day": ["2020-03-01", "2020-03-02", None],
+        "at": ["2020-01-01T00:01:00", "2020-01-01T12:00:00", "2020-01-02T00:00:00"],
+        "paid": [0.07, 5.0, 10.0],
+    }
+    x, y = encode_rows(cells, DATED), np.zeros(3, dtype=np.int64)
+    for where, expected in (
+        ("day >= 2020-03-02", [False, True, False]),
+        ("day != 2020-03-02", [True, False, False]),
+        ("day = missing", [False, False, True]),
+        ("at < 2020-01-01T12:00:00", [True, False, False]),
+        ("paid = 0.07", [True, False, False]),
+        ("paid > 5", [False, False, True]),
+    ):
+        assert read_conditions([where], DATED).hold(x, y).tolist() == expected, where
+
+
+def test_no_row_at_all_keeps_to_anything() -> None:
+    none = np.zeros((0, sum(column.width for column in SCHEMA.columns)), dtype=np.float32)
+    for where in ("city = Rome", "gain > 5", "age != 30", "gain = missing"):
+        assert read_conditions([where], SCHEMA).hold(none, np.zeros(0, dtype=np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("day > soon", "of the kind date, such as 2020-01-01"), ("day < 2019-01-01", "2020-01-01 ... 2020-12-31")],
+)
+def test_what_is_no_date_or_outside_of_the_range_is_refused(where: str, said: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(said)):
+        read_conditions([where], DATED)

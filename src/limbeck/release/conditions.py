@@ -53,9 +53,9 @@ class Condition:
 
     def holds(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """For decoded values of the column, None for a gap."""
-        is_gap = (
-            np.array([value is None for value in values]) if values.dtype == object else np.zeros(len(values), bool)
-        )
+        is_gap = np.zeros(len(values), dtype=np.bool_)
+        if values.dtype == object:
+            is_gap[:] = [value is None for value in values]
         if self.number is None:
             return is_gap if self.operator == "=" else ~is_gap
         found: NDArray[np.bool_] = self.hold_for(_numbers(self.column, values, is_gap)) & ~is_gap
