@@ -27,8 +27,7 @@ MOST_PAIRS = 1 << 25  # numbers that the shortfall of pairs may take
 class LabelModel:
     """Log odds of the classes: a constant, a term for each cell, and a share of the mixture's opinion."""
 
-    def __init__(self, measured: Measured, ordered: list[slice], opinion: float) -> None:
-        single, variance = measured.combined()
+    def __init__(self, single: Tensor, variance: Tensor, ordered: list[slice], opinion: float) -> None:
         self._target, self._variance, self.opinion = single, variance, opinion
         self._shares = single.sum(1) / single.sum()
         self._ordered = ordered
@@ -71,8 +70,9 @@ def fitted(measured: Measured, ordered: list[slice], hot: Tensor, opinions: Tens
     ordered: the places of columns whose neighbouring cells are alike
     """
     tried = []
+    single, variance = measured.combined()
     for opinion in OPINIONS if measured.by_class else OPINIONS[-1:]:
-        model = LabelModel(measured, ordered, opinion)
+        model = LabelModel(single, variance, ordered, opinion)
         model.fit(hot, opinions)
         tried.append((model, _misfit(measured, hot, model.chances(hot, opinions)) if measured.by_class else 0.0))
     cells = float((measured.precision > 0).sum()) / 2 * len(measured.pairs)
