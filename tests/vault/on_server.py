@@ -33,9 +33,9 @@ OF_THE_FILE = (
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server() -> Iterator[Server]:
     assert FOUND is not None
-    with running(tmp_path_factory.mktemp("postgres"), FOUND) as found:
+    with running(FOUND) as found:
         yield found
 
 

@@ -9,9 +9,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,12 +37,15 @@ class Server:
     folder: Path
     port: int
     address: str = "127.0.0.1"
+    inside: tuple[str, ...] = ()  # what to put before a command that starts it
 
     def url(self, database: str, user: str = USER) -> str:
         return f"postgresql://{user}@{self.address}:{self.port}/{database}"
 
     def start(self) -> None:
-        options = f"-p {self.port} -k '' -c listen_addresses={self.address} -c max_connections=60"
+        options = (
+            f"-p {self.port} -k '' -c listen_addresses={self.address if not self.inside else '*'} -c max_connections=60"
+        )
         self._control("-w", "-o", options, "-l", str(self.folder.parent / "log"), "start")
 
     def stop(self, mode: str = "fast") -> None:
@@ -73,7 +76,10 @@ class Server:
 
     def _control(self, *words: str) -> None:
         subprocess.run(
-            [self.bin / "pg_ctl", "-D", self.folder, *words], check=True, stdout=subprocess.DEVNULL, **_as_server()
+            [*self.inside, *_dropped(), self.bin / "pg_ctl", "-D", self.folder, *words],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
         )
 
 
@@ -86,31 +92,52 @@ def _parent(process: Path) -> int | None:
     return None if state == "Z" else int(parent)
 
 
-def _as_server() -> dict[str, object]:
+def _dropped() -> list[str]:
     """The server refuses to run as root."""
     if os.getuid() != 0:
-        return {}
-    return {"user": USER, "group": pwd.getpwnam(USER).pw_gid, "extra_groups": [], "cwd": "/"}
+        return []
+    return ["setpriv", f"--reuid={USER}", f"--regid={pwd.getpwnam(USER).pw_gid}", "--clear-groups"]
 
 
-@contextmanager
-def running(parent: Path, found: Path) -> Iterator[Server]:
-    parent.mkdir(exist_ok=True)
-    if os.getuid() == 0:
-        shutil.chown(parent, USER)
-        for folder in (parent, *parent.parents):
-            if folder.owner() == "root" and folder != Path("/tmp") and folder.parent != folder:
-                folder.chmod(folder.stat().st_mode | 0o011)
+@contextlib.contextmanager
+def running(found: Path, inside: Sequence[str] = ()) -> Iterator[Server]:
+    """found: where its programs are. inside: what to put before a command, so that it runs on another host."""
+    # A folder of its own: those of pytest are closed to other users.
+    with tempfile.TemporaryDirectory(prefix="limbeck-postgres-") as folder:
+        if os.getuid() == 0:
+            shutil.chown(folder, USER)
+        with _running(Path(folder), found, inside) as server:
+            yield server
+
+
+@contextlib.contextmanager
+def _running(parent: Path, found: Path, inside: Sequence[str]) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = Server(found, parent / "data", port)
+    server = Server(found, parent / "data", port, inside=tuple(inside))
     subprocess.run(
-        [found / "initdb", "-D", server.folder, "-U", USER, "-A", "trust", "-N", "--locale=C.UTF-8", "-E", "UTF8"],
+        [
+            *_dropped(),
+            found / "initdb",
+            "-D",
+            server.folder,
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-N",
+            "--locale=C.UTF-8",
+            "-E",
+            "UTF8",
+        ],
         check=True,
         stdout=subprocess.DEVNULL,
-        **_as_server(),
+        cwd="/",
     )
+    if inside:
+        with (server.folder / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all 10.213.0.0/16 trust\n")
     server.start()
     try:
         yield server

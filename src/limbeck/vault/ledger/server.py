@@ -4,7 +4,7 @@
 
 Writers take turns by a lock of the whole ledger, from before their first read to after their commit, so what they checked
 is still true when they commit. The transaction is serializable all the same: should a writer ever get past the lock,
-the server refuses one of the two. A machine that dies lets its lock go with its connection.
+the server refuses one of the two. The lock of a machine that is gone goes with its connection.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 LOCK = 0x4C494D42  # "LIMB": all who write a ledger in this database
-# Of a connection whose other end is gone, the server is told to notice within a minute or so.
+# A machine that is cut off must not keep the lock: the server ends what has been silent for a minute. A run that was, because
+# it computed, connects again.
+SILENCE = "60s"
 SETTINGS = {
     "search_path": SPACE,
     "synchronous_commit": "on",
-    "tcp_keepalives_idle": "30",
-    "tcp_keepalives_interval": "10",
-    "tcp_keepalives_count": "3",
+    "idle_session_timeout": SILENCE,
+    "idle_in_transaction_session_timeout": SILENCE,
     "client_encoding": "UTF8",
 }
 
@@ -92,7 +93,7 @@ class LedgerServer:
     def _connected(self) -> Connection:
         if self._ended:
             raise LedgerFault(f"The ledger {self.url} was closed. Nothing was changed.")
-        if self._connection.closed:
+        if not _is_alive(self._connection):
             self._connection = _checked(self.url, self.patience)
         return self._connection
 
@@ -100,6 +101,17 @@ class LedgerServer:
         with self._lock, server_faults(self.url):
             self._ended = True
             self._connection.close()
+
+
+def _is_alive(connection: Connection) -> bool:
+    from psycopg import OperationalError
+
+    try:
+        connection.execute("SELECT 1")
+    except OperationalError:
+        connection.close()
+        return False
+    return True
 
 
 @contextlib.contextmanager
