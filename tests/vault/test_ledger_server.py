@@ -243,6 +243,7 @@ def booked(path: Path) -> Path:
         for _ in range(2):
             grant = ledger.book("digits", plan="{}", method="dm", epsilon=0.5, delta=1e-6, counts={"sum": 2})
             ledger.store(grant, "sum", 0, map_digest="m", payload=b"bytes")
+        ledger.finish(ledger.book("digits", plan="{}", method="dm", epsilon=0.5, delta=1e-6, counts={"sum": 2}))
     return path
 
 
@@ -252,7 +253,9 @@ FORBIDDEN = [
     "UPDATE bookings SET state = 'void'", "UPDATE answers SET payload = 'other'", "UPDATE answers SET position = 7",
     "UPDATE format SET version = 3", "DELETE FROM heads", "UPDATE bookings SET grant_id = 'x'",
     "INSERT INTO budgets VALUES (9, 'digits', '9.0', '1e-5', '', '', '')",
-    "INSERT INTO bookings SELECT 3, 'g', 'digits', '{}', 'dm', '1', '1', '{}', '', 'finished', '', ''",
+    "INSERT INTO bookings SELECT 4, 'g', 'digits', '{}', 'dm', '1', '1', '{}', '', 'finished', '', ''",
+    "UPDATE bookings SET state = 'void' WHERE state = 'finished'",
+    "INSERT INTO answers SELECT grant_id, 'sum', 1, 'm', 's', 'p' FROM bookings WHERE state = 'finished'",
     "INSERT INTO answers VALUES ('nobody', 'sum', 0, 'm', 's', 'p')",
     "INSERT INTO rules VALUES (2, 'digits', '7', '1', 'sum', '0', '', '', '')",
 ]  # fmt: skip
@@ -265,7 +268,7 @@ def test_even_the_owner_is_refused(booked: Path, statement: str) -> None:
     with direct(booked) as connection, pytest.raises(psycopg.Error):
         connection.execute(statement)
     with Ledger.open(booked) as ledger:
-        assert account(ledger).spent_epsilon == 1.0
+        assert account(ledger).spent_epsilon == 1.5
 
 
 ALTERED = [
@@ -341,7 +344,7 @@ def test_role_that_may_book_but_not_alter(server: Server, booked: Path) -> None:
             with pytest.raises(psycopg.Error):
                 connection.execute(statement)
     with Ledger.open(booked) as ledger:
-        assert account(ledger).spent_epsilon == 1.25
+        assert account(ledger).spent_epsilon == 1.75
 
 
 # The command
