@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limbeck.data.records import Records, as_records
+from limbeck.data.records import Records, as_records, no_labels
 from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, RunConflict
 from limbeck.methods import METHODS, method_named
@@ -43,7 +43,9 @@ class ArraySource:
 
     def load(self) -> Records:
         units = None if self.units is None else unit_codes(_ids(self.units), "units")
-        return as_records(np.asarray(self.x), np.asarray(self.y), self.schema, "X", units)
+        x = np.asarray(self.x)
+        labels = np.asarray(self.y) if self.schema.has_label else no_labels(x)
+        return as_records(x, labels, self.schema, "X", units)
 
 
 def _ids(units: Any) -> Any:
@@ -107,7 +109,7 @@ class Condenser:
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         schema: Schema | None = None,
         out: str | Path | None = None,
         units: ArrayLike | None = None,
@@ -121,6 +123,7 @@ class Condenser:
             raise BadInput(
                 "fit needs schema=Schema(...): shape, classes and value range must be public, not read off X."
             )
+        _require_labels(schema, y)
         _require_units(schema, units)
         plan = self.plan(schema)
         ledger = None if self.ledger is None else str(self.ledger)
@@ -151,6 +154,13 @@ class Condenser:
         self.certificate_ = release.certificate
         if release.certificate.has_generator:
             self.generator_: Generator | TableGenerator = load_generator(folder)
+
+
+def _require_labels(schema: Schema, y: Any) -> None:
+    if schema.has_label != (y is not None):
+        had = "was given y" if y is not None else "needs y=labels"
+        said = "lists its classes" if schema.has_label else "says that there is no label"
+        raise BadInput(f"fit {had}, but the schema of '{schema.name}' {said}.")
 
 
 def _require_units(schema: Schema, units: Any) -> None:
