@@ -9,6 +9,7 @@ What stands here stays as it is within a major version; everything else may move
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.data import open_source
+from limbeck.data import DataSource, open_source
+from limbeck.data import draft as drafting
+from limbeck.data.frames import frame_kind, frame_source
 from limbeck.errors import BadInput, LimbeckError
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.protocol import EvaluationProtocol
@@ -24,16 +27,17 @@ from limbeck.evaluate.release import evaluate_release
 from limbeck.evaluate.released_model import evaluate_model
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Column, Schema
-from limbeck.progress import Reporter, Silent
+from limbeck.progress import Lines, Reporter, Silent
 from limbeck.release import verification
 from limbeck.release.certificate import Certificate
 from limbeck.release.generator import load_generator
 from limbeck.release.model import ModelRelease, is_model, load_model, read_model
 from limbeck.release.reader import Release, read_release
+from limbeck.release.statement import public_schema
 from limbeck.runs import condense as condensing
 from limbeck.runs import resume as resuming
 from limbeck.runs.condense import Outcome
-from limbeck.runs.estimator import Condenser
+from limbeck.runs.estimator import Condenser, in_memory
 from limbeck.runs.parts import with_part
 from limbeck.runs.planning import Quote, make_plan, plan_for, quote, sized
 from limbeck.runs.request import DataReference, Request, RunOptions
@@ -52,6 +56,7 @@ __all__ = [
     "Schema",
     "budget",
     "condense",
+    "draft",
     "evaluate",
     "load",
     "load_generator",
@@ -66,8 +71,47 @@ __all__ = [
 ]
 
 
+def draft(
+    data: Any,
+    *,
+    name: str | None = None,
+    label: str | None = None,
+    unit: str | None = None,
+    reporter: Reporter | None = None,
+) -> Schema:
+    """A first schema for your data, like `limbeck schema draft`. Whatever was read off the records waits for your word.
+
+    No plan is made while an entry is left under `unconfirmed`. `print(found.to_confirm)` shows these; change what is only
+    known from the records (`dataclasses.replace`, or the file that the command writes), then call `found.confirmed()`: by that
+    you say that the entries are public, and they will be printed on the certificate.
+
+    Args:
+        data: a frame of pandas, polars or Arrow, or a path.
+        name: the account in the ledger; of a frame it has to be said.
+        label: the column with the classes.
+        unit: the column that says who a record is about, where a person may have several.
+        reporter: told what is left out and why; None says it on standard error, because it must not go unnoticed.
+
+    >>> import pyarrow as pa
+    >>> frame = pa.table({"age": [30, 41, 52, 63] * 9, "ill": [False, True] * 18})
+    >>> found = draft(frame, name="clinic", label="ill", reporter=Silent())
+    >>> found.unconfirmed
+    ('classes', 'records', 'columns.age')
+    >>> print(found.to_confirm)
+    classes: False, True
+    records: 36
+    columns.age: 30 to 70, integer
+    >>> found.confirmed().unconfirmed
+    ()
+    """
+    aloud = Lines() if reporter is None else reporter
+    if frame_kind(data) is not None:
+        return drafting.draft_frame(data, name, label, unit, aloud)
+    return drafting.draft_path(Path(data), name, label, unit, aloud)
+
+
 def plan(
-    data: str | Path | None,
+    data: Any,
     *,
     epsilon: float | None,
     delta: float = 1e-5,
@@ -75,7 +119,7 @@ def plan(
     per_class: int | None = None,
     rows: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    schema: str | Path | None = None,
+    schema: str | Path | Schema | None = None,
     label: str | None = None,
     root: str | Path | None = None,
     vault: str | Path | None = None,
@@ -83,14 +127,14 @@ def plan(
     """What `condense` would ask and cost. Reads no record, books nothing.
 
     Args:
-        data: a path to your data, or the name of a benchmark set; None with `vault`.
+        data: a path to your data, a frame of pandas, polars or Arrow, or the name of a benchmark set; None with `vault`.
         epsilon: how much may be learnt about any one record (or person), at most; None where a setting fixes the noise.
         delta: the chance that epsilon does not hold; below 1 / number of records or persons.
         method: how the set is made, see `limbeck methods`; None for elixir on images and mosaic on tables.
         per_class: synthetic records of each class.
         rows: synthetic rows of a table over all classes, for methods that have that setting.
         settings: of the method, by name.
-        schema: the file that says what is public about the data; None looks beside the data.
+        schema: the file that says what is public about the data; None looks beside the data. Of a frame, also a `Schema`.
         label: the label column of a CSV file.
         root: a folder that holds the benchmark sets.
         vault: the socket of a vault that holds the records in another process, see `limbeck vault serve`.
@@ -104,7 +148,7 @@ def plan(
 
 
 def condense(
-    data: str | Path | None,
+    data: Any,
     out: str | Path,
     *,
     epsilon: float | None,
@@ -113,7 +157,7 @@ def condense(
     per_class: int | None = None,
     rows: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    schema: str | Path | None = None,
+    schema: str | Path | Schema | None = None,
     label: str | None = None,
     root: str | Path | None = None,
     part: str | None = None,
@@ -139,7 +183,14 @@ def condense(
     ('my-set', True)
     """
     options = RunOptions(ledger=_text(ledger), device=device, insecure_seed=insecure_seed)
-    reference = with_part(_reference(data, schema, label, root, vault), part, options.ledger_path)
+    reference = _reference(data, schema, label, root, vault)
+    if isinstance(reference, DataSource):
+        if part is not None:
+            raise BadInput(f"A frame has no part '{part}': give only the rows of that part, or the data by its path.")
+        priced, _ = plan_for(reference, method, sized(settings, per_class), epsilon, delta, rows)
+        request = Request(data=DataReference(data=None), options=options)
+        return in_memory(request, priced, reference, Path(out), reporter or Silent())
+    reference = with_part(reference, part, options.ledger_path)
     priced, source = plan_for(reference, method, sized(settings, per_class), epsilon, delta, rows)
     request = Request(data=reference, options=options)
     return condensing.condense(request, priced, source, Path(out), reporter or Silent())
@@ -172,14 +223,14 @@ def resume(
 
 def evaluate(
     release: str | Path,
-    test: str | Path,
+    test: Any,
     *,
     models: Sequence[str] | None = None,
     preset: str | None = None,
     repeats: int | None = None,
     seed: int = 0,
     device: str = "cpu",
-    schema: str | Path | None = None,
+    schema: str | Path | Schema | None = None,
     label: str | None = None,
     root: str | Path | None = None,
     reporter: Reporter | None = None,
@@ -188,16 +239,19 @@ def evaluate(
 
     Args:
         release: the folder of the release.
-        test: real test records: a path, or the name of a benchmark set.
+        test: real test records: a path, a frame of pandas, polars or Arrow, or the name of a benchmark set.
         models, preset, repeats, seed, device: how it is scored; see `EvaluationProtocol`.
-        schema, label, root: of the test records, as in `plan`.
+        schema, label, root: of the test records, as in `plan`; without a schema that of the release is taken.
         reporter: told how far it is; None shows nothing.
 
     >>> found = evaluate("digits-set", "digits", models=["linear"], repeats=1)
     >>> 0 <= found.means["linear"] <= 100
     True
     """
-    folder, records = Path(release), _reference(test, schema, label, root).source("test")
+    folder = Path(release)
+    stated = public_schema(folder)
+    found = _reference(test, stated if schema is None and frame_kind(test) else schema, label, root)
+    records = found if isinstance(found, DataSource) else found.source("test", stated)
     if is_model(folder):
         return evaluate_model(folder, records, device)
     chosen = None if models is None else tuple(models)
@@ -220,6 +274,8 @@ def verify(release: str | Path, expected_key: str | None = None) -> Certificate:
 
 def load(release: str | Path) -> Release | ModelRelease:
     """Read a release: a set with its records `x` and labels `y`, or a model with its `network`; both with `certificate`.
+
+    A table also has `to_pandas()`, `to_polars()` and `to_arrow()`, and every set `to_torch()`.
 
     Args:
         release: the folder of the release. `verify` checks it; this only needs it to be whole.
@@ -284,15 +340,31 @@ def set_budget(dataset: str, epsilon: float, delta: float, *, ledger: str | Path
 
 
 def _reference(
-    data: str | Path | None,
-    schema: str | Path | None,
+    data: Any,
+    schema: str | Path | Schema | None,
     label: str | None,
     root: str | Path | None,
     vault: str | Path | None = None,
-) -> DataReference:
+) -> DataReference | DataSource:
+    """Where the records are; of a frame, which is in this process, their source."""
+    if frame_kind(data) is not None:
+        if vault is not None or root is not None:
+            raise BadInput("A frame is in this process; leave vault= and root= out.")
+        return frame_source(data, _schema_of_frame(schema, label))
+    if isinstance(schema, Schema):
+        raise BadInput("schema=Schema(...) is for frames; of data by path give the path of the file, so that a run can be resumed.")
     if data is None and vault is None:
         raise BadInput("Give data, or the socket of a vault that holds the records as vault=.")
     return DataReference(data=_text(data), schema=_text(schema), label=label, root=_text(root), vault=_text(vault))
+
+
+def _schema_of_frame(schema: str | Path | Schema | None, label: str | None) -> Schema:
+    if schema is None:
+        raise BadInput(
+            "A frame needs schema=, which says what is public about it. limbeck.draft(frame, name=..., label=...) gives a first one."
+        )
+    found = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    return found if label is None else dataclasses.replace(found, label=label)
 
 
 def _text(path: str | Path | None) -> str | None:

@@ -102,7 +102,7 @@ def evaluate(
     require_result_path(out)
     _refuse_odd_pairs(release, test, real, calibrated, subsample, control)
     text = {name: None if path is None else str(path) for name, path in (("schema", schema), ("root", root))}
-    tested, trained = _sources(test, real, calibrated, {**text, "label": label})
+    tested, trained = _sources(test, real, calibrated, {**text, "label": label}, release)
     ready(tested, trained)
     names = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
     protocol = EvaluationProtocol(models=names, preset=preset, repeats=repeats, seed=seed, device=device)
@@ -141,13 +141,19 @@ def _refuse_odd_pairs(
 
 
 def _sources(
-    test: str | None, real: str | None, calibrated: bool, where: dict[str, str | None]
+    test: str | None, real: str | None, calibrated: bool, where: dict[str, str | None], release: Path | None
 ) -> tuple[DataSource, DataSource | None]:
-    """The test records, and the real training records where they are asked for. Opening them reads none."""
+    """The test records, and the real training records where they are asked for. Opening them reads none.
+
+    A path without a schema has that of the release.
+    """
     from limbeck.data.source import split_suffix
+    from limbeck.release.statement import public_schema
+
+    default = None if release is None else public_schema(release)
 
     def opened(data: str, split: str) -> DataSource:
-        return data_reference(data, where["schema"], where["label"], where["root"]).source(split)
+        return data_reference(data, where["schema"], where["label"], where["root"]).source(split, default)
 
     given = test or real
     assert given is not None

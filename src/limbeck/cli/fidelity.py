@@ -58,13 +58,15 @@ def fidelity(
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_path
+    from limbeck.release.statement import public_schema
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
     require_result_path(out, "Figures of private records are")
     options = Options(inception=inception, most=most, epochs=judge_epochs, device=device)
-    train = data_reference(data, schema, label, root).source("train")
-    tested = data_reference(test or data, schema, label, root).source("test")
+    stated = public_schema(release)
+    train = data_reference(data, schema, label, root).source("train", stated)
+    tested = data_reference(test or data, schema, label, root).source("test", stated)
     ready(train, tested)
     with reporter() as shown:
         result = fidelity_of_release(release, train, tested, options, shown)

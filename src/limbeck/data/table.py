@@ -22,6 +22,7 @@ from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import BadInput, DataUnreadable
 from limbeck.privacy.dates import DATE, moment
 from limbeck.privacy.schema import Column, Schema
+from limbeck.privacy.words import truth_words, word_of
 
 # How many encoded numbers are made at a time.
 CHUNK = 1 << 22
@@ -83,6 +84,12 @@ def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path
     return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path), units)
 
 
+def class_words(labels: Sequence[Any], schema: Schema) -> list[str]:
+    """The labels of a table as names of classes, whichever type its file or frame has for them."""
+    known, truth = frozenset(schema.classes), truth_words(schema.classes)
+    return [word_of(label, known, truth) for label in labels]
+
+
 def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:
     """float32 in [-1, 1], (rows, schema.numbers). No content of a cell raises."""
     return np.concatenate([_encode(column, columns[column.name]) for column in schema.columns], axis=1)
@@ -109,7 +116,8 @@ def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArra
 
 def _encode_categories(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     rank_of = {category: rank for rank, category in enumerate(column.categories)}
-    ranks = np.array([rank_of.get("" if cell is None else str(cell), -1) for cell in cells], dtype=np.int64)
+    truth = truth_words(column.categories)
+    ranks = np.array([rank_of.get(word_of(cell, rank_of, truth), -1) for cell in cells], dtype=np.int64)
     is_known: NDArray[np.bool_] = ranks >= 0
     if column.ordinal:
         top = max(len(column.categories) - 1, 1)
