@@ -37,7 +37,8 @@ from limbeck.release.statement import public_schema
 from limbeck.runs import condense as condensing
 from limbeck.runs import resume as resuming
 from limbeck.runs.condense import Outcome
-from limbeck.runs.estimator import Condenser, in_memory
+from limbeck.runs.estimator import Condenser
+from limbeck.runs.in_memory import in_memory
 from limbeck.runs.parts import with_part
 from limbeck.runs.planning import Quote, make_plan, plan_for, quote, sized
 from limbeck.runs.request import DataReference, Request, RunOptions
@@ -352,7 +353,9 @@ def _reference(
             raise BadInput("A frame is in this process; leave vault= and root= out.")
         return frame_source(data, _schema_of_frame(schema, label))
     if isinstance(schema, Schema):
-        raise BadInput("schema=Schema(...) is for frames; of data by path give the path of the file, so that a run can be resumed.")
+        raise BadInput(
+            "schema=Schema(...) is for frames; of data by path give the path of the file, so that a run can be resumed."
+        )
     if data is None and vault is None:
         raise BadInput("Give data, or the socket of a vault that holds the records as vault=.")
     return DataReference(data=_text(data), schema=_text(schema), label=label, root=_text(root), vault=_text(vault))

@@ -17,7 +17,7 @@ from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, BudgetRefused, DataUnreadable, RunConflict, WallBreach
 from limbeck.experiments import demo
 from limbeck.methods import default_method, method_named
-from limbeck.runs.estimator import ArraySource
+from limbeck.runs.in_memory import ArraySource
 from limbeck.vault.api import Identity
 
 SCHEMA = Schema(name="own", shape=(4,), classes=("a", "b"), records=200, low=0, high=1, augmentation=())

@@ -12,7 +12,7 @@ from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, table
 
 if TYPE_CHECKING:
-    from limbeck.evaluate.fidelity_result import Fidelity
+    from limbeck.evaluate.fidelity_result import Fidelity, Reference
     from limbeck.evaluate.inception_score import InceptionScore
     from limbeck.evaluate.neighbours import Memorisation
     from limbeck.evaluate.table_marginals import TableMarginals
@@ -87,16 +87,21 @@ def _lines(result: Fidelity) -> list[str]:
         rows.append((f"FID ({fid.weights} weights)", _figure(fid.set, ".4g"), _figure(fid.real_train, ".4g")))
     rows.append(("precision", *(_figure(side.precision, ".3f") for side in sides)))
     rows.append(("recall", *(_figure(side.recall, ".3f") for side in sides)))
-    reference = result.reference
     return [
         "OWNER'S EDITION: measured on private records. Never share it.",
         *table(rows),
         *([] if result.real_test is None else [f"real test records: inception score {_score(result.real_test)}"]),
         *([] if result.marginals is None else _of_a_table(result.marginals)),
         *([] if result.nearest is None else _memorised(result.nearest)),
-        f"judge: {reference.spec['kind']}, {reference.epochs} epochs, {_figure(reference.test_accuracy, '.2f')} % of the "
-        "test records right",
+        _judged_by(result.reference),
     ]
+
+
+def _judged_by(reference: Reference) -> str:
+    if reference.spec["kind"] == "none":
+        return "judge: none, because there is no label to learn; distances are between encoded rows"
+    right = _figure(reference.test_accuracy, ".2f")
+    return f"judge: {reference.spec['kind']}, {reference.epochs} epochs, {right} % of the test records right"
 
 
 def _of_a_table(found: TableMarginals) -> list[str]:

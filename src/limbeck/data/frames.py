@@ -81,6 +81,8 @@ def frame_source(frame: Any, schema: Schema, y: Any = None, units: Any = None) -
     where = f"The {form.kind} frame"
     if not schema.columns:
         raise BadInput(f"The schema of '{schema.name}' lists no columns, so {where.lower()} cannot be encoded.")
+    if y is not None and not schema.has_label:
+        raise BadInput(f"y was given, but the schema of '{schema.name}' says that there is no label.")
     if y is not None:
         given[schema.label] = listed(y, "y")
         require_pairs(len(frame), len(given[schema.label]), where)
@@ -141,7 +143,8 @@ def _pieces(columns: dict[str, Any], rows: int, schema: Schema) -> Iterator[dict
     size = table.rows_at_once(schema)
     for start in range(0, rows, size):
         piece = {name: _cells(column, start, min(size, rows - start)) for name, column in columns.items()}
-        piece[schema.label] = table.class_words(piece[schema.label], schema)
+        if schema.has_label:
+            piece[schema.label] = table.class_words(piece[schema.label], schema)
         yield piece
 
 

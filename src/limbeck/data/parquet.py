@@ -207,5 +207,6 @@ def _require_single(file: Any, names: Sequence[str], path: Path) -> None:
 def _piece(batch: Any, wanted: list[str], schema: Schema) -> dict[str, list[Any]]:
     # An id stays what it is: bytes and numbers have their own way to become a text.
     columns = {name: cells(batch.column(name), as_text=name != schema.unit) for name in wanted}
-    columns[schema.label] = table.class_words(columns[schema.label], schema)
+    if schema.has_label:
+        columns[schema.label] = table.class_words(columns[schema.label], schema)
     return columns

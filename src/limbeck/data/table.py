@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from limbeck.data import csv_file
 from limbeck.data.limits import require_count, require_room
-from limbeck.data.records import Array, Records, as_records, class_indices
+from limbeck.data.records import Array, Records, as_records, class_indices, no_labels
 from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import BadInput, DataUnreadable
 from limbeck.privacy.dates import DATE, moment
@@ -34,12 +34,12 @@ def require_columns(names: Sequence[str], schema: Schema, path: Path) -> None:
     Parquet file made from such a table, their names are the first record."""
     if not schema.columns:
         raise BadInput(f"The schema of '{schema.name}' lists no columns, so the table {path} cannot be encoded.")
-    if schema.label in {column.name for column in schema.columns}:
+    if schema.has_label and schema.label in {column.name for column in schema.columns}:
         raise BadInput(f"The label '{schema.label}' is also listed as a column of the schema of '{schema.name}'.")
     found = set(names)
     if schema.by_person and schema.unit not in found:
         raise no_unit(path, f"column '{schema.unit}'", schema, f"it has {len(names)} columns")
-    missing = [name for name in (*(column.name for column in schema.columns), schema.label) if name not in found]
+    missing = [name for name in _named(schema) if name not in found]
     if missing:
         listed = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         raise DataUnreadable(
@@ -54,7 +54,12 @@ def rows_at_once(schema: Schema) -> int:
 
 def wanted_columns(schema: Schema) -> list[str]:
     """All that is read of a table: the columns, the label, and who a row is about where the schema says."""
-    return [*(column.name for column in schema.columns), schema.label, *([schema.unit] if schema.by_person else [])]
+    return [*_named(schema), *([schema.unit] if schema.by_person else [])]
+
+
+def _named(schema: Schema) -> list[str]:
+    """The columns, and last the label where there is one."""
+    return [*(column.name for column in schema.columns), *([schema.label] if schema.has_label else [])]
 
 
 def read(path: Path, schema: Schema) -> Records:
@@ -70,12 +75,14 @@ def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path
     """The records of a table that comes in pieces, each with the columns of `wanted_columns`."""
     blocks, labels, persons, rows = [], [], [], 0
     for columns in pieces:
-        rows += len(columns[schema.label])
+        rows += len(columns[schema.columns[0].name])
         require_count(rows, schema, path)
         each = schema.numbers * 8 + (16 if schema.by_person else 0)  # the pieces, and the whole made of them
         require_room(rows * each, path, schema)
         blocks.append(encode_rows(columns, schema))
-        labels.append(class_indices(columns[schema.label], schema, str(path)))
+        labels.append(
+            class_indices(columns[schema.label], schema, str(path)) if schema.has_label else no_labels(blocks[-1])
+        )
         if schema.by_person:
             persons.append(unit_codes(columns[schema.unit], str(path)))
     if not rows:

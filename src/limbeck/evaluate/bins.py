@@ -49,7 +49,7 @@ class Axis:
 
 
 def axes(schema: Schema, real: Array) -> list[Axis]:
-    """One for each column, and one for the label. `real`: the encoded real rows, where numbers are cut."""
+    """One for each column, and one for the label where there is one. `real`: the encoded real rows, where numbers are cut."""
     found, start = [], 0
     for column in schema.columns:
         cells = real[:, start : start + column.width]
@@ -57,7 +57,7 @@ def axes(schema: Schema, real: Array) -> list[Axis]:
         names = column.categories if cuts is None else _intervals(column, cuts)
         found.append(Axis(column.name, (*names, NO_VALUE), column, start, cuts))
         start += column.width
-    return [*found, Axis(schema.label, (*schema.classes, NO_VALUE))]
+    return [*found, Axis(schema.label, (*schema.classes, NO_VALUE))] if schema.has_label else found
 
 
 def _cuts(column: Column, cells: Array) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ import dataclasses
 from limbeck.data import DataSource
 from limbeck.errors import BadInput
 from limbeck.evaluate.baselines import ClassifiersMean
-from limbeck.evaluate.compatible import TRAINING, require_compatible
+from limbeck.evaluate.compatible import TRAINING, require_compatible, require_label
 from limbeck.evaluate.decoded import is_table
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import load_labelled, majority_rate
@@ -35,6 +35,7 @@ def evaluate_real(
     A preset that was named is used as it is, also where its stand-in for large sets would be faster.
     """
     require_subsample(subsample)
+    require_label(real.schema)
     require_compatible(real.schema, test.schema, TRAINING)
     scoring = protocol.resolve(real.schema)
     training = real_training(real, subsample)

@@ -15,7 +15,7 @@ import torch
 from limbeck.data import DataSource
 from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.baselines import Ceiling, ClassifiersMean, Control, calibrated
-from limbeck.evaluate.compatible import require_compatible
+from limbeck.evaluate.compatible import require_compatible, require_label
 from limbeck.evaluate.decoded import DECODED, decoded, is_table
 from limbeck.evaluate.duration import duration_words, expected_seconds
 from limbeck.evaluate.evaluation import Evaluation
@@ -62,6 +62,7 @@ def evaluate_release(
     Guarantee: a result that comes from real records other than a named set is marked as the owner's.
     """
     found = read_release(release)
+    require_label(found.schema)
     require_compatible(found.schema, test.schema)
     scoring = _scoring(found, protocol)
     real = _real(found, protocol, baselines)

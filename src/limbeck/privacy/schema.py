@@ -26,11 +26,15 @@ __all__ = ["ADD_REMOVE", "LEAST_APART", "Column", "Schema"]
 ADD_REMOVE = "add_remove"
 MOST_FILE_BYTES = 1 << 22
 MOST_DOTS = 200
+# The one class of a table without a label: all of its records.
+NO_CLASSES = ("all records",)
+# Entries that came after the first certificates. One that is absent says nothing.
+_LATER = ("units", "unit_records", "targets", "label_at")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """The public description of a labelled data set.
+    """The public description of a data set.
 
     `shape` is the shape of one encoded record: (channels, height, width) of an image, (numbers,) of a table.
     Encoded values lie in [-1, 1]; `low` and `high` are the public range of the raw values that map there.
@@ -40,6 +44,10 @@ class Schema:
     `unit` is what neighbours differ by: "record", or all records of a person, and then the text names the column, the array or
     the level of folders that says who a record is about. `units` is the public number of persons, which the limit on delta is
     then taken from; of one person at most `unit_records` records are used in an answer, where it is given.
+
+    A table with columns may have no label: then `classes` and `label` are left out, and all records are of one class. `targets`
+    are columns that models are to predict, where there is no label or besides it: a number by regression. `label_at` is how many
+    columns stand before the label in the data; left out: all.
 
     >>> schema = Schema(name="scans", shape=(1, 28, 28), classes=("benign", "malignant"), records=5000, low=0, high=255)
     >>> schema.is_image, schema.numbers
@@ -51,7 +59,7 @@ class Schema:
 
     name: str
     shape: tuple[int, ...]
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] = NO_CLASSES
     records: int
     low: float = 0.0
     high: float = 255.0
@@ -64,19 +72,18 @@ class Schema:
     unconfirmed: tuple[str, ...] = ()
     units: int | None = None
     unit_records: int | None = None
+    targets: tuple[str, ...] = ()
+    label_at: int | None = None
 
     def __post_init__(self) -> None:
         require("name", self.name, isinstance(self.name, str), "a text")
         require("label", self.label, isinstance(self.label, str), "a text")
-        for entry in ("classes", "augmentation", "unconfirmed"):
+        for entry in ("classes", "augmentation", "unconfirmed", "targets"):
             require(entry, getattr(self, entry), is_texts(getattr(self, entry)), "a list of texts")
         if not self.name or any(ord(letter) < 32 for letter in self.name):
             raise BadInput(f"A schema needs a printable name, got {shown(self.name)}.")
-        if len(self.classes) < 2:
-            raise BadInput(f"A set needs at least 2 classes, the schema of '{self.name}' lists {len(self.classes)}.")
-        if len(set(self.classes)) != len(self.classes):
-            raise BadInput(f"The schema of '{self.name}' lists a class twice.")
         self._check_form()
+        self._check_label()
         self._check_sizes()
         if self.adjacency != ADD_REMOVE:
             raise BadInput(f"Only adjacency '{ADD_REMOVE}' is supported so far, got {shown(self.adjacency)}.")
@@ -98,6 +105,31 @@ class Schema:
         if self.columns and self.shape != (self._encoded_width(),):
             raise BadInput(f"shape {self.shape} does not fit the columns, which take {self._encoded_width()} numbers.")
 
+    def _check_label(self) -> None:
+        """Guarantee: without a label there is one class and no name of a label, so nothing can be read as one."""
+        names = [column.name for column in self.columns]
+        if self.classes == NO_CLASSES:
+            if not self.columns:
+                raise BadInput("The schema has no entry classes; only a table with columns may have no label.")
+            if self.label not in ("", "label"):
+                raise BadInput(
+                    f"The schema of '{self.name}' names the label {shown(self.label)} but no classes. List them; or, if it is a "
+                    "number, describe it as a column, name that in targets and leave label out."
+                )
+            object.__setattr__(self, "label", "")
+        elif len(self.classes) < 2:
+            raise BadInput(f"A set needs at least 2 classes, the schema of '{self.name}' lists {len(self.classes)}.")
+        if len(set(self.classes)) != len(self.classes):
+            raise BadInput(f"The schema of '{self.name}' lists a class twice.")
+        unknown = [name for name in self.targets if name not in names]
+        if unknown or len(set(self.targets)) != len(self.targets):
+            raise BadInput(
+                f"targets must list names of columns, each once, got {shown(unknown[0] if unknown else self.targets)}."
+            )
+        right = is_whole(self.label_at) and self.has_label and 0 <= self.label_at <= len(names)  # type: ignore[operator]
+        form = f"a whole number of columns before the label, at most {len(names)}, or left out"
+        require("label_at", self.label_at, self.label_at is None or right, form)
+
     def _check_sizes(self) -> None:
         """Guarantee: `records` is a whole number, so the limit on delta that is taken from it holds."""
         if not is_whole(self.records) or not 1 <= self.records <= MOST_RECORDS:
@@ -105,6 +137,8 @@ class Schema:
                 f"records must be at least 1, a whole number and at most {MOST_RECORDS}, got {shown(self.records)}."
             )
         sizes = self.class_sizes
+        if sizes is not None and not self.has_label:
+            raise BadInput(f"class_sizes={shown(sizes)} is for classes, and the schema of '{self.name}' lists none.")
         if sizes is not None and (
             not isinstance(sizes, tuple)
             or len(sizes) != len(self.classes)
@@ -114,6 +148,19 @@ class Schema:
 
     def _encoded_width(self) -> int:
         return sum(column.width for column in self.columns)
+
+    @property
+    def has_label(self) -> bool:
+        """Whether records have a class; without, all are of one."""
+        return self.classes != NO_CLASSES
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The names of columns and label as they stand in the data."""
+        names = [column.name for column in self.columns]
+        if self.has_label:
+            names.insert(len(names) if self.label_at is None else self.label_at, self.label)
+        return tuple(names)
 
     @property
     def is_image(self) -> bool:
@@ -161,9 +208,10 @@ class Schema:
         What came after the first certificates is written only where it says something (article 2 of their constitution).
         """
         values = dataclasses.asdict(self) | {"columns": [column.to_dict() for column in self.columns]}
-        return {
-            key: value for key, value in values.items() if value is not None or key not in ("units", "unit_records")
-        }
+        silent = {key for key in _LATER if values[key] in (None, ())}
+        if not self.has_label:
+            silent |= {"classes", "label"}
+        return {key: value for key, value in values.items() if key not in silent}
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Schema:

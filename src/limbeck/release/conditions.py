@@ -148,13 +148,19 @@ def read_conditions(where: Sequence[str], schema: Schema, label: str | None = No
     found = [_read(text, schema) for text in where]
     return Conditions(
         schema=schema,
-        columns=tuple(each for each in found if each.column.name != schema.label),
-        labels=tuple(each for each in found if each.column.name == schema.label),
+        columns=tuple(each for each in found if not _is_label(each.column, schema)),
+        labels=tuple(each for each in found if _is_label(each.column, schema)),
         label=None if label is None else _class_index(label, schema),
     )
 
 
+def _is_label(column: Column, schema: Schema) -> bool:
+    return schema.has_label and column.name == schema.label
+
+
 def _class_index(label: str, schema: Schema) -> int:
+    if not schema.has_label:
+        raise BadInput(f"'{schema.name}' has no label, so there is no class '{label:.40}'. Ask for rows with --where.")
     if label not in schema.classes:
         raise BadInput(f"The release has no class '{label}'; its classes are: {_listed(schema.classes)}.")
     return schema.classes.index(label)
@@ -162,7 +168,8 @@ def _class_index(label: str, schema: Schema) -> int:
 
 def _read(text: str, schema: Schema) -> Condition:
     columns = {column.name: column for column in columns_of(schema)}
-    columns[schema.label] = Column(name=schema.label, categories=schema.classes)
+    if schema.has_label:
+        columns[schema.label] = Column(name=schema.label, categories=schema.classes)
     # Names may hold operators: the longest one that fits is meant.
     for name in sorted(columns, key=len, reverse=True):
         rest = text.strip()[len(name) :].lstrip()

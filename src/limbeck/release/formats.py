@@ -50,7 +50,8 @@ def _write_arrays(path: Path, entries: dict[str, Array]) -> None:
 
 
 def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> None:
-    """Images as PNG bytes with class labels, tables as decoded columns with the label as its class name."""
+    """Images as PNG bytes with class labels, tables as decoded columns, where they stand in the data, with the label as its class
+    name."""
     x, y = np.asarray(x), np.asarray(y, dtype=np.int64)
     _require_pairs(x, y)
     if x.shape[1:] != schema.shape:
@@ -88,7 +89,10 @@ def arrow_columns(x: Array, y: Array, schema: Schema) -> dict[str, Any]:
     values = decoded_columns(x, schema)
     kinds = {column.name: _arrow_type(column) for column in schema.columns}
     columns = {name: pa.array(column.tolist(), type=kinds.get(name)) for name, column in values.items()}
-    columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
+    if schema.has_label:
+        columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
+    if schema.columns:
+        columns = {name: columns[name] for name in schema.order}
     return columns
 
 

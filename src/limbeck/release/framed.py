@@ -73,7 +73,9 @@ def _framed(x: Array, y: Array, schema: Schema, kind: str, form: Form | None) ->
 
 
 def _words(name: str, columns: Mapping[str, Column], schema: Schema) -> tuple[str, ...]:
-    if name not in columns and name != schema.label:  # of a table whose columns have no names
+    if name not in columns and not (
+        schema.has_label and name == schema.label
+    ):  # of a table whose columns have no names
         return ()
     return words_of(columns.get(name), schema.classes)
 

@@ -162,7 +162,8 @@ def _subtitle(certificate: Certificate, schema: Schema) -> str:
     kind = "pictures" if schema.is_image else "table rows"
     if certificate.is_model:
         return f"A classifier that tells {len(schema.classes)} classes of {kind} apart"
-    return f"{certificate.records} synthetic {kind} in {len(schema.classes)} classes"
+    classes = f" in {len(schema.classes)} classes" if schema.has_label else ""
+    return f"{certificate.records} synthetic {kind}{classes}"
 
 
 def _tiles(certificate: Certificate) -> list[tuple[str, str, str]]:
@@ -217,8 +218,9 @@ def _accountants(certificate: Certificate) -> list[tuple[str, str, bool]]:
 
 
 def grid_words(schema: Schema) -> str:
-    images, rows = "Synthetic pictures, one row per class.", "Synthetic rows, class by class, scaled to [-1, 1]."
-    return images if schema.is_image else rows
+    if schema.is_image:
+        return "Synthetic pictures, one row per class."
+    return f"Synthetic rows, {'class by class, ' if schema.has_label else ''}scaled to [-1, 1]."
 
 
 def classes(

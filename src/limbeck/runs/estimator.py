@@ -4,54 +4,28 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limbeck.data import DataSource
-from limbeck.data.frames import Form, form_of, frame_kind, frame_source
-from limbeck.data.records import Records, as_records
-from limbeck.data.units import unit_codes
-from limbeck.errors import BadInput, RunConflict
+from limbeck.data.frames import Form
+from limbeck.errors import BadInput
 from limbeck.methods import METHODS, default_method
 from limbeck.nets import Network
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
-from limbeck.progress import Reporter, Silent
+from limbeck.progress import Silent
 from limbeck.release import framed
 from limbeck.release.certificate import Certificate
-from limbeck.release.destination import is_unfinished
 from limbeck.release.generator import Generator, load_generator
 from limbeck.release.model import is_model, read_model
 from limbeck.release.reader import Release, read_release
 from limbeck.release.table_generator import TableGenerator
-from limbeck.runs.condense import Outcome, condense
+from limbeck.runs.in_memory import in_memory, memory_source
 from limbeck.runs.planning import make_plan, method_for, sized
-from limbeck.runs.record import RunRecord
 from limbeck.runs.request import DataReference, Request, RunOptions
-from limbeck.runs.resume import resume
-
-
-@dataclass(frozen=True, eq=False)
-class ArraySource:
-    """Arrays in memory as a private source: nothing looks at them before the vault does."""
-
-    schema: Schema
-    x: Any
-    y: Any
-    units: Any = None
-
-    def load(self) -> Records:
-        units = None if self.units is None else unit_codes(_ids(self.units), "units")
-        return as_records(np.asarray(self.x), np.asarray(self.y), self.schema, "X", units)
-
-
-def _ids(units: Any) -> Any:
-    """A list stays one: as an array all of its ids would become what the widest of them is."""
-    return units if isinstance(units, list | tuple) else np.asarray(units)
 
 
 class Condenser:
@@ -131,7 +105,7 @@ class Condenser:
             raise BadInput(
                 "fit needs schema=Schema(...): shape, classes and value range must be public, not read off X."
             )
-        source, form = _source(X, y, schema, units)
+        source, form = memory_source(X, y, schema, units)
         plan = self.plan(schema)
         ledger = None if self.ledger is None else str(self.ledger)
         options = RunOptions(ledger=ledger, device=self.device, insecure_seed=self.insecure_seed)
@@ -189,44 +163,3 @@ class Condenser:
             # An AttributeError, so that hasattr says what it says of everything else that `fit` has not made yet.
             raise AttributeError("This condenser has made no set; call fit first.")
         return self._made, self._form
-
-
-def in_memory(
-    request: Request, plan: Plan, source: ArraySource | DataSource, folder: Path, reporter: Reporter
-) -> Outcome:
-    """A run whose records are in this process: a new one, or the unfinished one in the folder, taken up again."""
-    if is_unfinished(folder):
-        _require_same_plan(folder, plan)
-        return resume(folder, reporter, source=source)
-    return condense(request, plan, source, folder, reporter)
-
-
-def _source(x: Any, y: Any, schema: Schema, units: Any) -> tuple[ArraySource | DataSource, Form | None]:
-    if frame_kind(x) is not None:
-        if units is not None or not schema.by_person:
-            _require_units(schema, units)
-        return frame_source(x, schema, y, units), form_of(x)
-    if y is None:
-        raise BadInput(
-            "fit needs y, one label for each record; only a frame may have the labels in a column of its own."
-        )
-    _require_units(schema, units)
-    return ArraySource(schema, x, y, units), None
-
-
-def _require_units(schema: Schema, units: Any) -> None:
-    if schema.by_person and units is None:
-        raise BadInput(
-            f"The unit of '{schema.name}' is {schema.unit_words}, so fit needs units=ids: one id per record, equal for records "
-            "of one person."
-        )
-    if not schema.by_person and units is not None:
-        raise BadInput(
-            f"fit was given units, but the unit of '{schema.name}' is one record. Name the persons in the schema, as in "
-            "Schema(..., unit='patient', units=700), or leave units out."
-        )
-
-
-def _require_same_plan(folder: Path, plan: Plan) -> None:
-    if RunRecord.read(folder).plan != plan:
-        raise RunConflict(f"{folder} holds an unfinished run with another plan; choose another out.")

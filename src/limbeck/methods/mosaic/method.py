@@ -79,6 +79,10 @@ class Mosaic(Method):
     def check(self, schema: Schema) -> None:
         if schema.is_image:
             raise BadSettings("Method 'mosaic' makes tables, and this data set holds images.", "limbeck methods")
+        if self.per_class and not schema.has_label:
+            raise BadSettings(
+                f"per_class={self.per_class} is for classes, and '{schema.name}' has no label. Choose --rows {self.per_class}."
+            )
         if self.per_class and self.rows is not None:
             raise BadSettings(f"Choose rows={self.rows} or per_class={self.per_class}, not both.")
         cells = _least_cells(schema)
@@ -171,7 +175,7 @@ class Mosaic(Method):
             cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
         else:
             cells, labels = mixture.drawn(self.rows or schema.records, rng)
-            if len(axes) > 1:
+            if len(axes) > 1 and schema.has_label:
                 model = replace(model, labels=self._label_model(mixture, measured, axes, cells))
                 places = cells + np.array(measured.starts[:-1])
                 labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
