@@ -9,7 +9,6 @@ What stands here stays as it is within a major version; everything else may move
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.data import DataSource, open_source
-from limbeck.data import draft as drafting
-from limbeck.data.frames import frame_kind, frame_source
+from limbeck.data.drafting import draft
 from limbeck.errors import BadInput, LimbeckError
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.protocol import EvaluationProtocol
@@ -27,7 +25,7 @@ from limbeck.evaluate.release import evaluate_release
 from limbeck.evaluate.released_model import evaluate_model
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Column, Schema
-from limbeck.progress import Lines, Reporter, Silent
+from limbeck.progress import Reporter, Silent
 from limbeck.release import verification
 from limbeck.release.certificate import Certificate
 from limbeck.release.generator import load_generator
@@ -38,6 +36,7 @@ from limbeck.runs import condense as condensing
 from limbeck.runs import resume as resuming
 from limbeck.runs.condense import Outcome
 from limbeck.runs.estimator import Condenser
+from limbeck.runs.given import as_text, given_data, given_source
 from limbeck.runs.in_memory import in_memory
 from limbeck.runs.parts import with_part
 from limbeck.runs.planning import Quote, make_plan, plan_for, quote, sized
@@ -70,45 +69,6 @@ __all__ = [
     "set_budget",
     "verify",
 ]
-
-
-def draft(
-    data: Any,
-    *,
-    name: str | None = None,
-    label: str | None = None,
-    unit: str | None = None,
-    reporter: Reporter | None = None,
-) -> Schema:
-    """A first schema for your data, like `limbeck schema draft`. Whatever was read off the records waits for your word.
-
-    No plan is made while an entry is left under `unconfirmed`. `print(found.to_confirm)` shows these; change what is only
-    known from the records (`dataclasses.replace`, or the file that the command writes), then call `found.confirmed()`: by that
-    you say that the entries are public, and they will be printed on the certificate.
-
-    Args:
-        data: a frame of pandas, polars or Arrow, or a path.
-        name: the account in the ledger; of a frame it has to be said.
-        label: the column with the classes.
-        unit: the column that says who a record is about, where a person may have several.
-        reporter: told what is left out and why; None says it on standard error, because it must not go unnoticed.
-
-    >>> import pyarrow as pa
-    >>> frame = pa.table({"age": [30, 41, 52, 63] * 9, "ill": [False, True] * 18})
-    >>> found = draft(frame, name="clinic", label="ill", reporter=Silent())
-    >>> found.unconfirmed
-    ('classes', 'records', 'columns.age')
-    >>> print(found.to_confirm)
-    classes: False, True
-    records: 36
-    columns.age: 30 to 70, integer
-    >>> found.confirmed().unconfirmed
-    ()
-    """
-    aloud = Lines() if reporter is None else reporter
-    if frame_kind(data) is not None:
-        return drafting.draft_frame(data, name, label, unit, aloud)
-    return drafting.draft_path(Path(data), name, label, unit, aloud)
 
 
 def plan(
@@ -144,7 +104,7 @@ def plan(
     >>> found.plan.price.epsilon <= 1.0, [query.label for query in found.plan.queries]
     (True, ['groups'])
     """
-    reference = _reference(data, schema, label, root, vault)
+    reference = given_data(data, schema, label, root, vault)
     return quote(reference, method, sized(settings, per_class), epsilon, delta, rows)
 
 
@@ -183,8 +143,8 @@ def condense(
     >>> made.release.name, made.releasable
     ('my-set', True)
     """
-    options = RunOptions(ledger=_text(ledger), device=device, insecure_seed=insecure_seed)
-    reference = _reference(data, schema, label, root, vault)
+    options = RunOptions(ledger=as_text(ledger), device=device, insecure_seed=insecure_seed)
+    reference = given_data(data, schema, label, root, vault)
     if isinstance(reference, DataSource):
         if part is not None:
             raise BadInput(f"A frame has no part '{part}': give only the rows of that part, or the data by its path.")
@@ -250,9 +210,7 @@ def evaluate(
     True
     """
     folder = Path(release)
-    stated = public_schema(folder)
-    found = _reference(test, stated if schema is None and frame_kind(test) else schema, label, root)
-    records = found if isinstance(found, DataSource) else found.source("test", stated)
+    records = given_source(test, schema, label, root, public_schema(folder))
     if is_model(folder):
         return evaluate_model(folder, records, device)
     chosen = None if models is None else tuple(models)
@@ -338,37 +296,3 @@ def set_budget(dataset: str, epsilon: float, delta: float, *, ledger: str | Path
     """
     with Ledger.open(None if ledger is None else Path(ledger)) as book:
         return book.set_budget(dataset, epsilon, delta)
-
-
-def _reference(
-    data: Any,
-    schema: str | Path | Schema | None,
-    label: str | None,
-    root: str | Path | None,
-    vault: str | Path | None = None,
-) -> DataReference | DataSource:
-    """Where the records are; of a frame, which is in this process, their source."""
-    if frame_kind(data) is not None:
-        if vault is not None or root is not None:
-            raise BadInput("A frame is in this process; leave vault= and root= out.")
-        return frame_source(data, _schema_of_frame(schema, label))
-    if isinstance(schema, Schema):
-        raise BadInput(
-            "schema=Schema(...) is for frames; of data by path give the path of the file, so that a run can be resumed."
-        )
-    if data is None and vault is None:
-        raise BadInput("Give data, or the socket of a vault that holds the records as vault=.")
-    return DataReference(data=_text(data), schema=_text(schema), label=label, root=_text(root), vault=_text(vault))
-
-
-def _schema_of_frame(schema: str | Path | Schema | None, label: str | None) -> Schema:
-    if schema is None:
-        raise BadInput(
-            "A frame needs schema=, which says what is public about it. limbeck.draft(frame, name=..., label=...) gives a first one."
-        )
-    found = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
-    return found if label is None else dataclasses.replace(found, label=label)
-
-
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else str(path)

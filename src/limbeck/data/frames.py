@@ -142,29 +142,44 @@ def arrow_column(frame: Any, name: str, form: Form) -> Any:
 def _pieces(columns: dict[str, Any], rows: int, schema: Schema) -> Iterator[dict[str, list[Any]]]:
     size = table.rows_at_once(schema)
     for start in range(0, rows, size):
-        piece = {name: _cells(column, start, min(size, rows - start)) for name, column in columns.items()}
+        piece = {name: cells_of(column, start, min(size, rows - start)) for name, column in columns.items()}
         if schema.has_label:
             piece[schema.label] = table.class_words(piece[schema.label], schema)
         yield piece
 
 
-def _cells(column: Any, start: int, count: int) -> list[Any]:
+def cells_of(column: Any, start: int = 0, count: int | None = None) -> list[Any]:
+    """Python values of a column that `arrow_column` gave, or of some rows of it."""
     if isinstance(column, list):
-        return column[start : start + count]
+        return column[start : None if count is None else start + count]
     part = column.slice(start, count)
     chunks = part.chunks if isinstance(part, pa.ChunkedArray) else [part]
     return [cell for chunk in chunks for cell in cells(chunk)]
 
 
+def is_odd(column: Any) -> bool:
+    """Whether its type has no value that could be a number, a date or a word."""
+    kind = _value_type(column)
+    return kind is not None and (
+        isinstance(kind, pa.BaseExtensionType) or any(getattr(pa.types, odd)(kind) for odd in ODD)
+    )
+
+
+def is_gap(cell: Any) -> bool:
+    """Whether a cell of a frame has no value. pandas writes that in several ways, none of which may be a word."""
+    return cell is None or (not isinstance(cell, str) and str(cell) in ("nan", "<NA>", "NaT"))
+
+
 def _require_types(columns: dict[str, Any], schema: Schema, form: Form) -> None:
     """Refuse a column that could only be read as gaps: its type is no record's."""
     for column in schema.columns:
+        if is_odd(columns[column.name]):
+            raise _wrong_type(column.name, form, "a cell must be a text, a number, a date or a truth value")
         kind = _value_type(columns[column.name])
         if kind is not None and (why := _unfit(column, kind)):
             raise _wrong_type(column.name, form, why)
     for name in table.wanted_columns(schema)[len(schema.columns) :]:
-        kind = _value_type(columns[name])
-        if kind is not None and any(getattr(pa.types, odd)(kind) for odd in ODD):
+        if is_odd(columns[name]):
             raise _wrong_type(name, form, "a cell must be a text or a number")
 
 
@@ -178,8 +193,6 @@ def _value_type(column: Any) -> Any:
 
 def _unfit(column: Column, kind: Any) -> str | None:
     """Why a column of this type cannot be what the schema says; None if it can."""
-    if isinstance(kind, pa.BaseExtensionType) or any(getattr(pa.types, odd)(kind) for odd in ODD):
-        return "a cell must be a text, a number, a date or a truth value"
     is_moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     numbers = ("is_integer", "is_floating", "is_decimal", "is_boolean")
     is_number = any(getattr(pa.types, each)(kind) for each in numbers)

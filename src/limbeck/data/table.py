@@ -20,6 +20,7 @@ from limbeck.data.limits import require_count, require_room
 from limbeck.data.records import Array, Records, as_records, class_indices, no_labels
 from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import BadInput, DataUnreadable
+from limbeck.privacy.currency import amount
 from limbeck.privacy.dates import DATE, moment
 from limbeck.privacy.schema import Column, Schema
 from limbeck.privacy.words import truth_words, word_of
@@ -71,7 +72,7 @@ def read(path: Path, schema: Schema) -> Records:
         return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
 
 
-def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path) -> Records:
+def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path | str) -> Records:
     """The records of a table that comes in pieces, each with the columns of `wanted_columns`."""
     blocks, labels, persons, rows = [], [], [], 0
     for columns in pieces:
@@ -115,7 +116,7 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
 def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     """The encoded values, and which of them are values at all."""
     low, high = column.range
-    values = np.array([_number(cell, column.kind) for cell in cells], dtype=np.float64)
+    values = np.array([_number(cell, column) for cell in cells], dtype=np.float64)
     is_known: NDArray[np.bool_] = ~np.isnan(values)
     scaled = (np.clip(np.where(is_known, values, low), low, high) - low) / (high - low)
     return (2 * scaled - 1).astype(np.float32)[:, None], is_known
@@ -148,10 +149,12 @@ def number(cell: Any) -> float:
     return float(cell)
 
 
-def _number(cell: Any, kind: str) -> float:
+def _number(cell: Any, column: Column) -> float:
     """NaN if it is none."""
     try:
-        return moment(cell, kind) if kind else number(cell)
+        if column.kind:
+            return moment(cell, column.kind)
+        return amount(cell, column.format) if column.format and isinstance(cell, str) else number(cell)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 

@@ -86,5 +86,6 @@ def library(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError:
         raise BadInput(
-            f"{name} is not installed. Install it with: pip install 'limbeck[frames]'. Without it, to_arrow() gives the same table."
+            f"{name} is not installed. Install it with: pip install 'limbeck[frames]'. Without it, to_arrow() gives "
+            "the same table."
         ) from None

@@ -58,7 +58,7 @@ def _with_words(pandas: ModuleType, words: Sequence[str], dtype: Any) -> Any:
 
 
 def _plain(pandas: ModuleType, array: Any, column: Column | None, words: Sequence[str], dtype: Any) -> Any:
-    if dtype == object:
+    if dtype == np.dtype(object):
         return pandas.Series(_objects(array, column, words), dtype=object)
     target = _arrow_type(pandas, dtype)
     found = cast(array, target, column, words)
@@ -88,7 +88,7 @@ def _arrow_type(pandas: ModuleType, dtype: Any) -> Any:
 
 def _objects(array: Any, column: Column | None, words: Sequence[str]) -> list[Any]:
     """A column of objects says nothing of its values, so the schema does: truth values, decimals of so many digits, dates."""
-    cells = array.to_pylist()
+    cells: list[Any] = array.to_pylist()
     if sorted(words) == ["False", "True"]:
         return [None if cell is None else cell == "True" for cell in cells]
     if column is not None and column.digits is not None:
