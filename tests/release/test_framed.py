@@ -36,7 +36,12 @@ PANDAS: dict[str, tuple[Any, ...]] = {
 
 
 def arrow_types() -> dict[str, tuple[Any, ...]]:
-    words = (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.uint32(), pa.large_string()))
+    words = (
+        pa.string(),
+        pa.large_string(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.uint32(), pa.large_string()),
+    )
     return {
         "ill": (pa.int64(), pa.int8(), pa.float64(), pa.bool_()),
         "age": (pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.decimal128(6, 0)),
@@ -148,7 +153,9 @@ def test_categories_that_only_the_records_have_stay_out() -> None:
     """A dtype may list what a single record says. What comes back lists what the schema declares."""
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     table = rows(12) | {"town": ["isle", "north", "Zq7Secret"] * 4}
-    frame = pd.DataFrame(table | {"town": pd.Categorical(table["town"], ordered=True), "age": pd.Categorical(table["age"])})
+    frame = pd.DataFrame(
+        table | {"town": pd.Categorical(table["town"], ordered=True), "age": pd.Categorical(table["age"])}
+    )
     found = back(frame)
     assert found["town"].cat.categories.tolist() == ["isle", "north", "south"] and found["town"].cat.ordered
     assert found["age"].dtype == "int64"  # categories of numbers are the records' own

@@ -60,7 +60,8 @@ def curve(
         (point.step, point.epsilon, f"{point.accuracy.mean:.2f}", std_text(point.accuracy.std))
         for point in result.points
     ]
-    emit(as_json, result.to_dict(), [result.title or "", *table(rows)])
+    form = [] if result.form is None else [f"trained on {result.form} rows"]
+    emit(as_json, result.to_dict(), [result.title or "", *table(rows), *form])
 
 
 def _picture(curve: PrivacyCurve) -> bytes:

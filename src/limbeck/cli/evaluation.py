@@ -181,7 +181,9 @@ def _lines(result: Evaluation) -> list[str]:
     extra = [name for name, value in EXTRA.items() if any(value(row) is not None for row in result.rows)]
     rows: list[tuple[object, ...]] = [("model", "mean", "std", *extra, "runs")]
     rows += [_cells(row, extra) for row in result.rows]
-    form = "" if result.form is None else f"; {result.form} rows"
+    form = (
+        "" if result.form is None else f"; {result.form} {'numbers of set.npz' if result.form == 'exact' else 'rows'}"
+    )
     lines = [*table(rows), *_by_class(result.rows), f"{majority}; preset {result.preset}; {result.labels} labels{form}"]
     mean = result.classifiers_mean
     if mean is not None:

@@ -28,7 +28,8 @@ class Evaluation:
     accuracy: by model, of those that were trained; None in a file that holds none. rows: every model that was asked for.
     release, trained_on: what the models were trained on. records: how many these are.
     preset, protocol: how networks were trained, and whose protocol that is. labels: hard or soft.
-    form: "decoded" where a table was trained on as it is opened; None, as in older files, is the exact numbers of the set.
+    form: "decoded" where a table was trained on as it is opened, "exact" where it has no columns to decode; None, as in older
+    files and of pictures, is the exact numbers of the set, too.
     epsilon, adjacency, unit, method: as the certificate of the release states them; a result without a unit is about one record.
     majority_rate: accuracy of always answering the largest class of the test records.
     network: the spec of a released model.

@@ -16,7 +16,7 @@ from limbeck.data import DataSource
 from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.baselines import Ceiling, ClassifiersMean, Control, calibrated
 from limbeck.evaluate.compatible import require_compatible, require_label
-from limbeck.evaluate.decoded import DECODED, decoded, is_table
+from limbeck.evaluate.decoded import decoded, form_of_rows, is_table
 from limbeck.evaluate.duration import duration_words, expected_seconds
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import Labelled, load_labelled, majority_rate
@@ -81,7 +81,7 @@ def evaluate_release(
         preset=scoring.preset.name,
         protocol=scoring.preset.source,
         labels="hard",
-        form=DECODED if is_table(found.schema) else None,
+        form=form_of_rows(found.schema),
         repeats=scoring.repeats,
         records=len(found.y),
         test_records=len(records),

@@ -14,10 +14,10 @@ LONGEST = 60  # letters of an amount
 _SIGNS = "$€£¥₹₽₩₺₴₦₱฿₫₪¢"
 # Only known ones: a letter or three and digits may be any code of a part, a ward or a disease.
 _CODES = (
-    "EUR USD GBP CHF JPY CNY CAD AUD NZD SEK NOK DKK ISK PLN CZK HUF RON BGN TRY RUB UAH INR IDR KRW SGD HKD TWD THB MYR PHP "
-    "VND ZAR NGN KES EGP MAD ILS AED SAR QAR BRL MXN ARS CLP COP PEN Rs Fr kr zł Kč Ft lei R"
-).split()
-_UNIT = rf"(?:(?:US|CA|AU|NZ|A|C|R)?[{_SIGNS}]|(?:{'|'.join(_CODES)})\.?)"
+    "EUR|USD|GBP|CHF|JPY|CNY|CAD|AUD|NZD|SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|BGN|TRY|RUB|UAH|INR|IDR|KRW|SGD|HKD|TWD|THB|MYR|PHP|"
+    "VND|ZAR|NGN|KES|EGP|MAD|ILS|AED|SAR|QAR|BRL|MXN|ARS|CLP|COP|PEN|Rs|Fr|kr|zł|Kč|Ft|lei|R"
+)
+_UNIT = rf"(?:(?:US|CA|AU|NZ|A|C|R)?[{_SIGNS}]|(?:{_CODES})\.?)"
 _SPACE = "[ \u00a0\u202f\u2009]"
 
 

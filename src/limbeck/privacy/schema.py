@@ -199,7 +199,7 @@ class Schema:
         if self.unconfirmed:
             raise BadInput(
                 f"The schema of '{self.name}' was drafted from the data; these entries are not confirmed as public: "
-                f"{', '.join(self.unconfirmed)}. Check each, then remove it from 'unconfirmed' in the schema file (Python: confirmed())."
+                f"{', '.join(self.unconfirmed)}. Check each, then remove it from 'unconfirmed' in the file (Python: confirmed())."
             )
 
     @property
@@ -209,8 +209,8 @@ class Schema:
         return "\n".join(f"{entry}: {plainly({**vars(self), **columns}.get(entry))}" for entry in self.unconfirmed)
 
     def confirmed(self, *entries: str) -> Schema:
-        """With these entries, or all, declared public by whoever calls this: they will be on every certificate. What is only known
-        from the records is not public: widen ranges, round numbers, list all values first. `to_confirm` shows the entries."""
+        """With these entries, or all, declared public by whoever calls this: they will be on every certificate. What is only
+        known from the records is not public: widen ranges, round numbers, list all values first. `to_confirm` shows them."""
         for entry in entries:
             require(
                 f"What is confirmed in '{self.name}'", entry, entry in self.unconfirmed, "an entry under unconfirmed"

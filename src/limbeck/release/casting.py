@@ -40,7 +40,9 @@ def cast(array: Any, target: Any, column: Column | None, words: Sequence[str]) -
             return pc.assume_timezone(days, target.tz, ambiguous="earliest", nonexistent="latest")
         if pa.types.is_floating(array.type) and not pa.types.is_floating(target):
             array = pc.round(array, target.scale if pa.types.is_decimal(target) else 0)
-        if pa.types.is_integer(array.type) and pa.types.is_decimal(target):  # Arrow wants room for every whole number first
+        if pa.types.is_integer(array.type) and pa.types.is_decimal(
+            target
+        ):  # Arrow wants room for every whole number first
             array = array.cast(pa.decimal128(38, target.scale))
         # A time stamp loses its time of day where only the date is wanted; nothing else may lose anything.
         return array.cast(target, safe=not pa.types.is_date(target))
