@@ -15,8 +15,10 @@ from limbeck.errors import BadInput
 
 if TYPE_CHECKING:
     from limbeck.data import DataSource
+    from limbeck.evaluate.accuracy import Accuracy
     from limbeck.evaluate.evaluation import Evaluation
     from limbeck.evaluate.row import Row
+    from limbeck.evaluate.target_score import TargetScore
 
 MOST_CLASSES = 8
 
@@ -178,6 +180,8 @@ def _lines(result: Evaluation) -> list[str]:
             majority,
             *_whose(result),
         ]
+    if not result.rows:
+        return [*_targets(result), *_whose(result)]
     extra = [name for name, value in EXTRA.items() if any(value(row) is not None for row in result.rows)]
     rows: list[tuple[object, ...]] = [("model", "mean", "std", *extra, "runs")]
     rows += [_cells(row, extra) for row in result.rows]
@@ -188,7 +192,31 @@ def _lines(result: Evaluation) -> list[str]:
     mean = result.classifiers_mean
     if mean is not None:
         lines.append(f"mean of {mean.classifiers} of GS-WGAN's 13 classifiers: {mean.mean:.2f}")
-    return lines + _remarks(result, extra) + _whose(result)
+    return lines + _targets(result) + _remarks(result, extra) + _whose(result)
+
+
+def _targets(result: Evaluation) -> list[str]:
+    """Each target of a table with each model: of a number R2 and the mean absolute error, of a category accuracy and AUC."""
+    if not result.targets:
+        return []
+    kept: dict[str, Callable[[TargetScore], Accuracy | None]] = {
+        "R2": lambda each: each.r2,
+        "MAE": lambda each: each.mae,
+        "accuracy": lambda each: each.accuracy,
+        "AUC": lambda each: each.area_under_curve,
+    }
+    measures = {name: value for name, value in kept.items() if any(value(each) for each in result.targets)}
+    has_ceiling = any(each.ceiling is not None for each in result.targets)
+    rows: list[tuple[object, ...]] = [("target", "model", *measures, *(["ceiling"] if has_ceiling else []))]
+    for each in result.targets:
+        cells = [_brief(None if (found := value(each)) is None else found.mean) for value in measures.values()]
+        rows.append((each.target, each.model, *cells, *([_brief(each.ceiling)] if has_ceiling else [])))
+    skipped = [f"{each.target}, {each.model}: {each.skipped}" for each in result.targets if each.skipped]
+    return [*table(rows), *skipped]
+
+
+def _brief(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _by_class(rows: Sequence[Row]) -> list[str]:
