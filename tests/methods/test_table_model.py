@@ -32,7 +32,7 @@ def model(opinion: float | None = 0.5, seed: int = 0) -> TableModel:
     labels = None
     if opinion is not None:
         labels = Labels(torch.randn(sum(sizes), 3, generator=random), torch.randn(3, generator=random), opinion)
-    return TableModel(tuple(axes), mixture, labels)
+    return TableModel(tuple(axes), mixture, labels, SCHEMA)
 
 
 def whole_numbers(axis: Axis, cell: int) -> list[int]:

@@ -12,7 +12,13 @@ certificate, editions, release = (
 run_file = Faults("runs/run_file.py")
 staging, checkpoint = Faults("release/staged.py"), Faults("runs/checkpoint.py")
 provenance = Faults("evaluate/provenance.py")
-rows = Faults("methods/mosaic/model.py", "methods/mosaic/axes.py", "release/conditions.py", "release/drawing.py")
+rows = Faults(
+    "methods/mosaic/model.py",
+    "methods/mosaic/axes.py",
+    "privacy/condition.py",
+    "release/conditions.py",
+    "release/drawing.py",
+)
 
 TESTS = "privacy/test_certificate.py"
 LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"

@@ -23,6 +23,7 @@ from limbeck.errors import BadInput, DataUnreadable
 from limbeck.privacy.currency import amount
 from limbeck.privacy.dates import DATE, moment
 from limbeck.privacy.schema import Column, Schema
+from limbeck.privacy.values import numbers_by_name
 from limbeck.privacy.words import truth_words, word_of
 
 # How many encoded numbers are made at a time.
@@ -167,49 +168,22 @@ def decode_rows(x: Array, schema: Schema, only: Container[str] | None = None) ->
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != schema.numbers or not schema.columns:
         raise BadInput(f"Rows of shape {x.shape} cannot be decoded by the schema of '{schema.name}' {schema.shape}.")
-    x = np.nan_to_num(x, nan=-1.0)
-    decoded, start = {}, 0
-    for column in schema.columns:
-        if only is None or column.name in only:
-            decoded[column.name] = _decode(column, x[:, start : start + column.width])
-        start += column.width
-    return decoded
+    names = [column.name for column in schema.columns if only is None or column.name in only]
+    numbers = schema.rules.derive(numbers_by_name(x, schema.columns, schema.rules.sources_of(names)))
+    return {column.name: _shown(column, numbers[column.name]) for column in schema.columns if column.name in names}
 
 
-def _decode(column: Column, x: Array) -> Array:
-    decoded = _decode_values(column, x[:, : column.width - column.missing])
-    if not column.missing:
-        return decoded
-    values: Array = decoded.astype(object)
-    values[_is_missing(column, x)] = None
-    return values
-
-
-def _is_missing(column: Column, x: Array) -> NDArray[np.bool_]:
-    """Of categories the largest number wins, and "missing" is one of them."""
-    others = np.full(len(x), 0.5) if column.numeric or column.ordinal else x[:, :-1].max(axis=1)
-    missing: NDArray[np.bool_] = x[:, -1] > others
-    return missing
-
-
-def _decode_values(column: Column, x: Array) -> Array:
-    if column.numeric:
-        return _decode_numbers(column, np.clip(x[:, 0], -1, 1))
-    if column.ordinal:
-        ranks = np.rint((np.clip(x[:, 0], -1, 1) + 1) / 2 * (len(column.categories) - 1)).astype(np.int64)
+def _shown(column: Column, numbers: NDArray[np.float64]) -> Array:
+    """Numbers as a file holds them: whole numbers, dates, names of categories; None for a gap."""
+    is_gap = np.isnan(numbers)
+    there = np.where(is_gap, 0.0, numbers)
+    if not column.numeric:
+        values: Array = np.array(column.categories)[there.astype(np.int64)]
+    elif column.kind:
+        values = there.astype(np.int64).astype("datetime64[D]" if column.kind == DATE else "datetime64[s]")
     else:
-        ranks = x.argmax(axis=1)
-    return np.array(column.categories)[ranks]
-
-
-def _decode_numbers(column: Column, x: Array) -> Array:
-    low, high = column.range
-    values: Array = low + (x + 1) / 2 * (high - low)
-    if column.grid is not None:
-        scale, first, last = column.grid
-        values = np.clip(np.rint(values * scale), first, last) / scale
-    for point, mark in zip(column.points, column.marks, strict=True):
-        values[x.astype(np.float32) == np.float32(mark)] = point
-    if column.kind:
-        return values.astype(np.int64).astype("datetime64[D]" if column.kind == DATE else "datetime64[s]")
-    return values.astype(np.int64) if column.integer else values
+        values = there.astype(np.int64) if column.integer else there
+    if column.missing:
+        values = values.astype(object)
+        values[is_gap] = None
+    return values

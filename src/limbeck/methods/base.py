@@ -139,6 +139,12 @@ class Method:
     def check(self, schema: Schema) -> None:
         """Refuse what makes no sense for this data set, in one sentence, before anything is planned."""
         require_label(self.name, schema)
+        if schema.constraints:
+            raise BadSettings(
+                f"Method '{self.name}' cannot keep the constraints that the schema of '{schema.name}' declares. Choose --method "
+                "mosaic, or take them out.",
+                "limbeck methods",
+            )
         if self.per_class * len(schema.classes) > schema.records:
             raise BadSettings(
                 f"per_class={self.per_class} with {len(schema.classes)} classes is a set of "

@@ -9,27 +9,28 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
-import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from limbeck.errors import BadInput, DataNotFound
+from limbeck.errors import BadInput
 from limbeck.privacy.column import LEAST_APART, Column
+from limbeck.privacy.constraint import Constraint
 from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, plainly, require, shown
+from limbeck.privacy.rule_reading import rules_of
+from limbeck.privacy.rules import Rules
+from limbeck.privacy.toml_file import read_toml
 from limbeck.privacy.unit import UNIT_RECORD, require_unit, unit_words
 
 __all__ = ["ADD_REMOVE", "LEAST_APART", "Column", "Schema"]
 
 ADD_REMOVE = "add_remove"
-MOST_FILE_BYTES = 1 << 22
-MOST_DOTS = 200
 # The one class of a table without a label: all of its records.
 NO_CLASSES = ("all records",)
 # Entries that came after the first certificates. One that is absent says nothing.
-_LATER = ("units", "unit_records", "targets", "label_at")
+_LATER = ("units", "unit_records", "targets", "label_at", "constraints")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Schema:
 
     A table with columns may have no label: then `classes` and `label` are left out, and all records are of one class. `targets`
     are columns that models are to predict, where there is no label or besides it: a number by regression. `label_at` is how many
-    columns stand before the label in the data; left out: all.
+    columns stand before the label in the data; left out: all. `constraints` are what every row keeps to.
 
     >>> schema = Schema(name="scans", shape=(1, 28, 28), classes=("benign", "malignant"), records=5000, low=0, high=255)
     >>> schema.is_image, schema.numbers
@@ -74,6 +75,7 @@ class Schema:
     unit_records: int | None = None
     targets: tuple[str, ...] = ()
     label_at: int | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         require("name", self.name, isinstance(self.name, str), "a text")
@@ -89,6 +91,9 @@ class Schema:
             raise BadInput(f"Only adjacency '{ADD_REMOVE}' is supported so far, got {shown(self.adjacency)}.")
         names = [column.name for column in self.columns]
         require_unit(self.unit, self.units, self.unit_records, self.records, names, self.label)
+        listed = isinstance(self.constraints, tuple) and all(isinstance(each, Constraint) for each in self.constraints)
+        require("constraints", self.constraints, listed, "a list of constraints")
+        assert self.rules is not None  # what they say of columns is looked at now
 
     def _check_form(self) -> None:
         sides = self.shape if isinstance(self.shape, tuple) else ()
@@ -153,6 +158,13 @@ class Schema:
     def has_label(self) -> bool:
         """Whether records have a class; without, all are of one."""
         return self.classes != NO_CLASSES
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The constraints, for whoever makes or checks rows."""
+        columns = {column.name: column for column in self.columns}
+        label = Column(name=self.label, categories=self.classes) if self.has_label and self.constraints else None
+        return rules_of(self.constraints, columns, label)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -222,8 +234,11 @@ class Schema:
 
         What came after the first certificates is written only where it says something (article 2 of their constitution).
         """
-        values = dataclasses.asdict(self) | {"columns": [column.to_dict() for column in self.columns]}
-        silent = {key for key in _LATER if values[key] in (None, ())}
+        values = dataclasses.asdict(self) | {
+            "columns": [column.to_dict() for column in self.columns],
+            "constraints": [each.to_dict() for each in self.constraints],
+        }
+        silent = {key for key in _LATER if values[key] in (None, (), [])}
         if not self.has_label:
             silent |= {"classes", "label"}
         return {key: value for key, value in values.items() if key not in silent}
@@ -236,36 +251,19 @@ class Schema:
         require("columns", columns, listed, "a list of tables")
         whole = ("records", "shape", "class_sizes", "units", "unit_records")
         tidy = {key: _whole(value) if key in whole else value for key, value in values.items()}
-        return _made(Schema, {**tidy, "columns": tuple(_made(Column, column, "column ") for column in columns)})
+        constraints = values.get("constraints", ())
+        listed = isinstance(constraints, (list, tuple)) and all(isinstance(each, dict) for each in constraints)
+        require("constraints", constraints, listed, "a list of tables")
+        made = {
+            "columns": tuple(_made(Column, column, "column ") for column in columns),
+            "constraints": tuple(Constraint.from_dict(each) for each in constraints),
+        }
+        return _made(Schema, {**tidy, **{key: value for key, value in made.items() if key in values}})
 
     @staticmethod
     def read(path: Path) -> Schema:
         """Read a schema from a TOML file."""
-        try:
-            with path.open("rb") as file:
-                content = file.read(MOST_FILE_BYTES + 1)
-        except OSError:
-            raise DataNotFound(f"There is no readable schema file at {path}.") from None
-        if len(content) > MOST_FILE_BYTES:
-            raise BadInput(f"{path} is no schema: it has more than {MOST_FILE_BYTES} bytes.")
-        return Schema.from_dict(_toml(content, path))
-
-
-def _toml(content: bytes, path: Path) -> dict[str, Any]:
-    # The parser's time grows with the square of a dotted key's length: one line of a megabyte would take hours.
-    if any(line.count(b".") > MOST_DOTS for line in content.split(b"\n")):
-        raise BadInput(
-            f"{path} has a line with more than {MOST_DOTS} dots; write each entry of a list on its own line."
-        )
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except RecursionError:
-        raise BadInput(f"{path} is not a valid TOML file: it is nested too deeply.") from None
-    except ValueError as error:
-        # Of the parser's words only the place is repeated: whoever gives the data file here by mistake gave a record.
-        place = re.search(r"line \d+, column \d+", str(error))
-        where = f" at {place[0]}" if place else ""
-        raise BadInput(f"{path} is not a valid TOML file{where}.") from None
+        return Schema.from_dict(read_toml(path))
 
 
 _Made = TypeVar("_Made", Schema, Column)
