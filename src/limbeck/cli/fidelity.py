@@ -113,8 +113,13 @@ def _of_a_table(found: TableMarginals) -> list[str]:
     named = ", ".join(f"{column.name} {_figure(column.total_variation, '.4f')}" for column in worst)
     lost = sum(each.shares.synthetic == 0 for each in found.rare)
     broken = f"rows that break a constraint: {found.broken} of the set, {found.real_broken} of the real training rows"
+    correlated = found.correlations
+    apart = (
+        [] if correlated is None else [f"correlations differ by {_figure(correlated.mean_error, '.3f')} in the mean"]
+    )
     return [
         *table(rows),
+        *apart,
         *([] if found.broken is None else [broken]),
         f"farthest columns: {named}",
         f"rare categories (at most 1 % of the real rows): {len(found.rare)}, of which {lost} are not in the set",
