@@ -58,13 +58,15 @@ def fidelity(
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_path
+    from limbeck.release.statement import public_schema
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
     require_result_path(out, "Figures of private records are")
     options = Options(inception=inception, most=most, epochs=judge_epochs, device=device)
-    train = data_reference(data, schema, label, root).source("train")
-    tested = data_reference(test or data, schema, label, root).source("test")
+    stated = public_schema(release)
+    train = data_reference(data, schema, label, root).source("train", stated)
+    tested = data_reference(test or data, schema, label, root).source("test", stated)
     ready(train, tested)
     with reporter() as shown:
         result = fidelity_of_release(release, train, tested, options, shown)
@@ -111,8 +113,13 @@ def _of_a_table(found: TableMarginals) -> list[str]:
     named = ", ".join(f"{column.name} {_figure(column.total_variation, '.4f')}" for column in worst)
     lost = sum(each.shares.synthetic == 0 for each in found.rare)
     broken = f"rows that break a constraint: {found.broken} of the set, {found.real_broken} of the real training rows"
+    correlated = found.correlations
+    apart = (
+        [] if correlated is None else [f"correlations differ by {_figure(correlated.mean_error, '.3f')} in the mean"]
+    )
     return [
         *table(rows),
+        *apart,
         *([] if found.broken is None else [broken]),
         f"farthest columns: {named}",
         f"rare categories (at most 1 % of the real rows): {len(found.rare)}, of which {lost} are not in the set",

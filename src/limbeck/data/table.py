@@ -20,9 +20,11 @@ from limbeck.data.limits import require_count, require_room
 from limbeck.data.records import Array, Records, as_records, class_indices, no_labels
 from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import BadInput, DataUnreadable
+from limbeck.privacy.currency import amount
 from limbeck.privacy.dates import DATE, moment
 from limbeck.privacy.schema import Column, Schema
 from limbeck.privacy.values import numbers_by_name
+from limbeck.privacy.words import truth_words, word_of
 
 # How many encoded numbers are made at a time.
 CHUNK = 1 << 22
@@ -71,7 +73,7 @@ def read(path: Path, schema: Schema) -> Records:
         return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
 
 
-def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path) -> Records:
+def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path | str) -> Records:
     """The records of a table that comes in pieces, each with the columns of `wanted_columns`."""
     blocks, labels, persons, rows = [], [], [], 0
     for columns in pieces:
@@ -89,6 +91,12 @@ def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path
         raise DataUnreadable(f"{path} holds no record.")
     units = np.concatenate(persons) if persons else None
     return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path), units)
+
+
+def class_words(labels: Sequence[Any], schema: Schema) -> list[str]:
+    """The labels of a table as names of classes, whichever type its file or frame has for them."""
+    known, truth = frozenset(schema.classes), truth_words(schema.classes)
+    return [word_of(label, known, truth) for label in labels]
 
 
 def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:
@@ -109,7 +117,7 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
 def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     """The encoded values, and which of them are values at all."""
     low, high = column.range
-    values = np.array([_number(cell, column.kind) for cell in cells], dtype=np.float64)
+    values = np.array([_number(cell, column) for cell in cells], dtype=np.float64)
     is_known: NDArray[np.bool_] = ~np.isnan(values)
     scaled = (np.clip(np.where(is_known, values, low), low, high) - low) / (high - low)
     return (2 * scaled - 1).astype(np.float32)[:, None], is_known
@@ -117,7 +125,8 @@ def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArra
 
 def _encode_categories(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     rank_of = {category: rank for rank, category in enumerate(column.categories)}
-    ranks = np.array([rank_of.get("" if cell is None else str(cell), -1) for cell in cells], dtype=np.int64)
+    truth = truth_words(column.categories)
+    ranks = np.array([rank_of.get(word_of(cell, rank_of, truth), -1) for cell in cells], dtype=np.int64)
     is_known: NDArray[np.bool_] = ranks >= 0
     if column.ordinal:
         top = max(len(column.categories) - 1, 1)
@@ -141,10 +150,12 @@ def number(cell: Any) -> float:
     return float(cell)
 
 
-def _number(cell: Any, kind: str) -> float:
+def _number(cell: Any, column: Column) -> float:
     """NaN if it is none."""
     try:
-        return moment(cell, kind) if kind else number(cell)
+        if column.kind:
+            return moment(cell, column.kind)
+        return amount(cell, column.format) if column.format and isinstance(cell, str) else number(cell)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 

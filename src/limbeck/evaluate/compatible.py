@@ -24,6 +24,15 @@ def require_label(schema: Schema) -> None:
         )
 
 
+def require_learnable(schema: Schema) -> None:
+    """Models learn a label, or the columns that are named as targets."""
+    if not schema.has_label and not schema.targets:
+        raise BadInput(
+            f"'{schema.name}' has neither a label nor targets that models could learn. limbeck fidelity compares its columns "
+            "with the real ones."
+        )
+
+
 def require_compatible(schema: Schema, test: Schema, words: str = SET) -> None:
     """Refuse test records of another shape or with other classes than what `words` describes."""
     if not compatible(schema, test):

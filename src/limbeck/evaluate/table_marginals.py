@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from limbeck.evaluate.correlations import Correlations
 from limbeck.evaluate.reading import finite, mapping, number, objects, whole
 
 
@@ -84,6 +85,7 @@ class TableMarginals:
     rare: tuple[RareCategory, ...]
     broken: int | None = None
     real_broken: int | None = None
+    correlations: Correlations | None = None
 
     @property
     def one_way(self) -> float | None:
@@ -100,6 +102,7 @@ class TableMarginals:
             "columns": [column.to_dict() for column in self.columns],
             "pairs": [list(row) for row in self.pairs],
             "rare": [each.to_dict() for each in self.rare],
+            **({} if self.correlations is None else {"correlations": self.correlations.to_dict()}),
             **(
                 {}
                 if self.broken is None
@@ -121,6 +124,7 @@ class TableMarginals:
             real_one_way=number(mapping(values.get("one_way")).get("real_test")),
             real_two_way=number(mapping(values.get("two_way")).get("real_test")),
             rare=tuple(RareCategory.from_dict(each) for each in objects(values.get("rare"))),
+            correlations=Correlations.from_dict(values.get("correlations")),
             broken=whole(mapping(values.get("broken_constraints")).get("set")),
             real_broken=whole(mapping(values.get("broken_constraints")).get("real_train")),
         )

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from limbeck.errors import BadInput
 from limbeck.privacy.column import LEAST_APART, Column
 from limbeck.privacy.constraint import Constraint
-from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, require, shown
+from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, plainly, require, shown
 from limbeck.privacy.rule_reading import rules_of
 from limbeck.privacy.rules import Rules
 from limbeck.privacy.toml_file import read_toml
@@ -211,8 +211,23 @@ class Schema:
         if self.unconfirmed:
             raise BadInput(
                 f"The schema of '{self.name}' was drafted from the data; these entries are not confirmed as public: "
-                f"{', '.join(self.unconfirmed)}. Check each, then remove it from 'unconfirmed' in the schema file."
+                f"{', '.join(self.unconfirmed)}. Check each, then remove it from 'unconfirmed' in the file (Python: confirmed())."
             )
+
+    @property
+    def to_confirm(self) -> str:
+        """The entries under `unconfirmed`, one in a line with its value: what `confirmed` declares public."""
+        columns = {f"columns.{column.name}": column.words for column in self.columns}
+        return "\n".join(f"{entry}: {plainly({**vars(self), **columns}.get(entry))}" for entry in self.unconfirmed)
+
+    def confirmed(self, *entries: str) -> Schema:
+        """With these entries, or all, declared public by whoever calls this: they will be on every certificate. What is only
+        known from the records is not public: widen ranges, round numbers, list all values first. `to_confirm` shows them."""
+        for entry in entries:
+            require(
+                f"What is confirmed in '{self.name}'", entry, entry in self.unconfirmed, "an entry under unconfirmed"
+            )
+        return dataclasses.replace(self, unconfirmed=tuple(e for e in self.unconfirmed if entries and e not in entries))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; the certificate lists them as public assumptions.

@@ -84,7 +84,8 @@ def decoded_columns(x: Array, schema: Schema, only: Container[str] | None = None
     return {f"x{index}": raw[:, index] for index in range(schema.numbers)}
 
 
-def _value_table(x: Array, y: Array, schema: Schema) -> Any:
+def arrow_columns(x: Array, y: Array, schema: Schema) -> dict[str, Any]:
+    """The decoded columns of a table and its label as Arrow arrays, of the types that the schema says."""
     values = decoded_columns(x, schema)
     kinds = {column.name: _arrow_type(column) for column in schema.columns}
     columns = {name: pa.array(column.tolist(), type=kinds.get(name)) for name, column in values.items()}
@@ -92,6 +93,11 @@ def _value_table(x: Array, y: Array, schema: Schema) -> Any:
         columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
     if schema.columns:
         columns = {name: columns[name] for name in schema.order}
+    return columns
+
+
+def _value_table(x: Array, y: Array, schema: Schema) -> Any:
+    columns = arrow_columns(x, y, schema)
     features = {name: {"dtype": _dtype_name(column.type), "_type": "Value"} for name, column in columns.items()}
     return _with_features(columns, features)
 

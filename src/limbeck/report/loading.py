@@ -142,7 +142,8 @@ def parquet_sentence(schema: Schema) -> str:
             "The Parquet file holds decoded columns. set.npz holds the encoded numbers as x; there is no label, so its y is 0 "
             "for every row."
         )
+    measured = "figures are measured on decoded rows" if schema.columns else "accuracy figures are measured with these"
     return (
         f"The Parquet file holds decoded columns with the class name under '{schema.label}'. set.npz holds the encoded "
-        "numbers, and accuracy figures are measured with these."
+        f"numbers; {measured}."
     )
