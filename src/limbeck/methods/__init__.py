@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from limbeck.errors import BadSettings
+from limbeck.methods.aim import AIM
 from limbeck.methods.base import Logbook, Method, Result, SyntheticSet, TrainedGenerator, TrainedModel
 from limbeck.methods.datalens import DataLens
 from limbeck.methods.dc import DC, DSA
@@ -30,6 +31,7 @@ METHODS: dict[str, type[Method]] = {
     for method in (
         Elixir,
         Mosaic,
+        AIM,
         LDPDC,
         NDPDC,
         PSG,

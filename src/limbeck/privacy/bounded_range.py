@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 
 @attr.s(frozen=True, auto_attribs=True)
-class BoundedRangeDpEvent(DpEvent):
+class BoundedRangeDpEvent(DpEvent):  # type: ignore[misc]  # dp-accounting has no types
     """A mechanism of this range. dp-accounting does not know it, and says so; limbeck.privacy.accountants prices it."""
 
     range: float
