@@ -19,8 +19,10 @@ from limbeck.methods.gpate import GPATE
 from limbeck.methods.gswgan import GSWGAN
 from limbeck.methods.ldpdc import LDPDC
 from limbeck.methods.mosaic.method import Mosaic
+from limbeck.methods.mst import MST
 from limbeck.methods.ndpdc import NDPDC
 from limbeck.methods.pategan import PATEGAN
+from limbeck.methods.privbayes import PrivBayes
 from limbeck.methods.psg import PSG
 from limbeck.methods.psg_prior import PSGPrior
 from limbeck.methods.settings import declared, read_settings
@@ -32,6 +34,8 @@ METHODS: dict[str, type[Method]] = {
         Elixir,
         Mosaic,
         AIM,
+        MST,
+        PrivBayes,
         LDPDC,
         NDPDC,
         PSG,

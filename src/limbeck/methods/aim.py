@@ -30,7 +30,7 @@ import torch
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, given
-from limbeck.methods.graphical.columns import LEAST_NOISE, Columns, ask_columns, check_table, columns_query
+from limbeck.methods.graphical.columns import MOST_ROWS, Columns, ask_columns, check_table, columns_queries, measurement, shared_out
 from limbeck.methods.graphical.fitting import Measurement, fitted
 from limbeck.methods.graphical.junction_tree import Clique, JunctionTree
 from limbeck.methods.graphical.model import GraphicalModel
@@ -39,9 +39,8 @@ from limbeck.privacy.queries import Choice, ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, MarginalErrors
 
-MOST_ROWS = 10_000_000
 MOST_TUPLE = 20_000  # cells of a candidate
-LAST = 1000  # steps of the last fit
+LAST = 300  # steps of the last fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ class AIMChosen(Chosen):
 
 @dataclass(frozen=True, kw_only=True)
 class AIM(Method):
-    """rows, per_class: as in mosaic. R: rounds; none: 4 for each column. M: answers about marginals; none: 16 for each column, as in
+    """rows, per_class: as in mosaic. R: rounds; none: 5 for every two columns. M: answers about marginals; none: 16 for each column, as in
     the paper. columns, choices: shares of the budget for the first answer and for all choices. bins: of a numeric column, about.
     degree: columns of a tuple. size: cells of the model, at most, in millions. T: steps of mirror descent in a round. sigma: noise
     std / sensitivity of all answers together."""
@@ -81,7 +80,7 @@ class AIM(Method):
 
     def chosen(self, schema: Schema, epsilon: float | None = None) -> AIMChosen:
         columns = len(schema.columns or range(schema.numbers)) + 1
-        rounds = given(self.R, 4 * columns)
+        rounds = given(self.R, max(5 * columns // 2, 1))
         return AIMChosen(R=rounds, M=given(self.M, max(16 * columns, rounds)))
 
     def __post_init__(self) -> None:
@@ -97,24 +96,16 @@ class AIM(Method):
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         at = self.chosen(schema)
-        noise = lambda share, count: noise_multiplier * math.sqrt(count / share)  # noqa: E731
+        chosen = shared_out(noise_multiplier, self.choices, at.R)
+        told = shared_out(noise_multiplier, 1 - self.columns - self.choices, at.M)
         return (
-            columns_query(noise(self.columns, 1)),
-            Choice(
-                label="choices", map="marginal_errors", clip=1.0, noise_multiplier=noise(self.choices, at.R), count=at.R
-            ),
-            ClippedSum(
-                label="marginals",
-                map="cells",
-                clip=1.0,
-                noise_multiplier=noise(1 - self.columns - self.choices, at.M),
-                by_class=False,
-                count=at.M,
-            ),
+            *columns_queries(noise_multiplier, self.columns),
+            Choice(label="choices", map="marginal_errors", clip=1.0, noise_multiplier=chosen, count=at.R),
+            ClippedSum(label="marginals", map="cells", clip=1.0, noise_multiplier=told, by_class=False, count=at.M),
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        columns, at = ask_columns(schema, ask, self.bins), self.chosen(schema)
+        columns, at = ask_columns(schema, ask, self.bins, self.columns), self.chosen(schema)
         course = Course(self, columns, at.M, self._noise(columns, at.M))
         every = [part for part in _tuples(len(columns.sizes), self.degree) if course.cells_of(part) <= MOST_TUPLE]
         # All that a resumed run needs of earlier rounds: their answers are dropped from the ledger.
@@ -143,7 +134,7 @@ class AIM(Method):
 
     def _noise(self, columns: Columns, answers: int) -> float:
         """The std of one answer about a marginal: the plan shares the budget out, and the first answer tells the noise."""
-        return columns.noise_std * math.sqrt(self.columns * answers / (1 - self.columns - self.choices))
+        return shared_out(columns.noise_std, 1 - self.columns - self.choices, answers)
 
 
 class Course:
@@ -206,8 +197,8 @@ class Course:
         """After an interruption: the rounds before, once more, from what is kept of them."""
         for step in range(self._rounds, rounds):
             places, takes = every[int(state["chosen"][step])], int(state["taken"][step])
-            noise = max(self._noise / math.sqrt(takes), LEAST_NOISE)
-            self.take(Measurement(places, state["counts"][step, : self.cells_of(places)].clone(), noise), takes)
+            counts = state["counts"][step, : self.cells_of(places)].clone()
+            self.take(measurement(places, counts, self._noise / math.sqrt(takes)), takes)
 
 
 def _tuples(columns: int, degree: int) -> list[Clique]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from limbeck.methods.graphical.junction_tree import Clique, JunctionTree
@@ -21,11 +20,11 @@ ENOUGH = 1e-9  # of the loss: a step that gains less is the last one
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Of the columns at these places, in rising order: how many records lie in each cell, and the std of the noise on each."""
+    """Of the columns at these places, in rising order: how many records lie in each cell, and the std of the noise on it."""
 
     places: Clique
     counts: Tensor
-    noise: float
+    noise: Tensor
 
 
 def combined(measured: Sequence[Measurement]) -> dict[Clique, Measurement]:
@@ -46,7 +45,7 @@ def fitted(model: GraphicalModel, measured: Sequence[Measurement], total: float,
     model = model.on(JunctionTree.of(model.tree.sizes, [*model.tree.cliques, *goals]))
     # In shares of all records, and with the sum of all weights as the unit of the loss.
     weights = {places: (total / goal.noise) ** 2 for places, goal in goals.items()}
-    unit = sum(weights.values())
+    unit = float(sum(weight.mean() for weight in weights.values()))
     targets = {places: (goal.counts / total, weights[places] / unit) for places, goal in goals.items()}
     loss, slopes, at = _loss(model, targets)
     length = 2.0 * len(goals)
@@ -69,13 +68,13 @@ def fitted(model: GraphicalModel, measured: Sequence[Measurement], total: float,
 
 
 def _loss(
-    model: GraphicalModel, targets: Mapping[Clique, tuple[Tensor, float]]
+    model: GraphicalModel, targets: Mapping[Clique, tuple[Tensor, Tensor]]
 ) -> tuple[float, dict[Clique, Tensor], dict[Clique, Tensor]]:
     """Half of the weighed squared error, its slope for each tuple, and the model's own marginals."""
     loss, slopes, at = 0.0, {}, {}
     for places, (target, weight) in targets.items():
         at[places] = model.marginal(places)
         apart = at[places] - target.reshape(at[places].shape)
-        slopes[places] = weight * apart
-        loss += 0.5 * weight * float(torch.square(apart).sum())
+        slopes[places] = weight.reshape(apart.shape) * apart
+        loss += 0.5 * float((slopes[places] * apart).sum())
     return loss, slopes, at

@@ -24,14 +24,14 @@ def rows_of(model: GraphicalModel, count: int, rng: np.random.Generator) -> Cell
         groups = np.zeros(count, dtype=np.int64)
         for place in old:
             groups = groups * tree.sizes[place] + rows[:, place]
-        cells = _shared_out(table.reshape(-1, tree.cells_of(new)), groups, rng)
+        cells = cells_given(table.reshape(-1, tree.cells_of(new)), groups, rng)
         for place in reversed(new):
             cells, rows[:, place] = np.divmod(cells, tree.sizes[place])
         done.update(new)
     return rng.permutation(rows)
 
 
-def _shared_out(table: NDArray[np.float64], groups: Cells, rng: np.random.Generator) -> Cells:
+def cells_given(table: NDArray[np.float64], groups: Cells, rng: np.random.Generator) -> Cells:
     """A cell for each row by its group's line of the table: evenly spaced points of the line's cumulated shares."""
     order = rng.permutation(len(groups))
     order = order[np.argsort(groups[order], kind="stable")]
