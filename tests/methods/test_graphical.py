@@ -105,7 +105,9 @@ def test_it_agrees_with_private_pgm() -> None:
     joint = whole(model())
     rng = np.random.default_rng(4)
     parts = [*TUPLES, (4,)]
-    noised = {part: summed(joint, EVERY, part).numpy() * 1000 + rng.normal(0, 5, [SIZES[p] for p in part]) for part in parts}
+    noised = {
+        part: summed(joint, EVERY, part).numpy() * 1000 + rng.normal(0, 5, [SIZES[p] for p in part]) for part in parts
+    }
     names = "abcde"
     domain = mbi.Domain(tuple(names), SIZES)
     theirs = mbi.estimation.mirror_descent(

@@ -57,8 +57,13 @@ def query(noise: float = 1.0, clip: float = 1.0) -> Choice:
 
 @pytest.mark.parametrize(
     ("scores", "scale"),
-    [([0, 0], Fraction(1)), ([3, 1, 2], Fraction(2)), ([10**12, 10**12 + 5, 10**12 - 7], Fraction(10, 3)), ([0, -10**30], Fraction(7))],
-)  # fmt: skip
+    [
+        ([0, 0], Fraction(1)),
+        ([3, 1, 2], Fraction(2)),
+        ([10**12, 10**12 + 5, 10**12 - 7], Fraction(10, 3)),
+        ([0, -(10**30)], Fraction(7)),
+    ],
+)
 def test_every_candidate_gets_just_its_share_of_the_unit_interval(scores: list[int], scale: Fraction) -> None:
     """The uniform number goes once through an even grid, so counts are the chances up to one."""
     fine = 1 << 11

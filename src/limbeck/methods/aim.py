@@ -1,7 +1,7 @@
 """AIM: an adaptive and iterative mechanism for synthetic data (McKenna, Mullins, Sheldon and Miklau 2022, Algorithm 2).
 
-In every round the pair of columns that the model so far gets most wrong is chosen, in private; it is measured; the model is fitted
-to all that was measured. The score of a tuple r (line 13 of the paper) is
+In every round the pair of columns that the model so far gets most wrong is chosen, in private; it is measured; the model is
+fitted to all that was measured. The score of a tuple r is
 
     w_r (|counts_r - estimate_r|_1 - sqrt(2 / pi) sigma n_r)
 
@@ -9,10 +9,10 @@ with w_r from the workload, all tuples of up to `degree` columns: how much of ea
 the error of n_r cells is taken off.
 
 Where we differ, and why:
-- A plan lists all queries before, with their noise. So there are R choices of one noise, and M answers of one noise about marginals.
-  A round takes 1, 4, 16, ... of them about the same tuple and uses their mean, which is one answer with 1/2, 1/4, ... of the noise at
-  the same price. That is the paper's annealing: when a round changes the model by less than its noise, the next takes four times as
-  many answers. Choices are not annealed. The last round takes what is left.
+- A plan lists all queries before, with their noise. So there are R choices of one noise, and M answers of one noise about
+  marginals. A round takes 1, 4, 16, ... of them about the same tuple and uses their mean, which is one answer with 1/2, 1/4,
+  ... of the noise at the same price. That is the paper's annealing: when a round changes the model by less than its noise, the
+  next takes four times as many answers. Choices are not annealed. The last round takes what is left.
 - Numeric columns are cut where the first answer, which is also the paper's first round, shows records.
 - The price is that of Gaussians and choices by their privacy loss, not by zero-concentrated privacy.
 """
@@ -30,7 +30,15 @@ import torch
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, given
-from limbeck.methods.graphical.columns import MOST_ROWS, Columns, ask_columns, check_table, columns_queries, measurement, shared_out
+from limbeck.methods.graphical.columns import (
+    MOST_ROWS,
+    Columns,
+    ask_columns,
+    check_table,
+    columns_queries,
+    measurement,
+    shared_out,
+)
 from limbeck.methods.graphical.fitting import Measurement, fitted
 from limbeck.methods.graphical.junction_tree import Clique, JunctionTree
 from limbeck.methods.graphical.model import GraphicalModel
@@ -51,10 +59,10 @@ class AIMChosen(Chosen):
 
 @dataclass(frozen=True, kw_only=True)
 class AIM(Method):
-    """rows, per_class: as in mosaic. R: rounds; none: 5 for every two columns. M: answers about marginals; none: 16 for each column, as in
-    the paper. columns, choices: shares of the budget for the first answer and for all choices. bins: of a numeric column, about.
-    degree: columns of a tuple. size: cells of the model, at most, in millions. T: steps of mirror descent in a round. sigma: noise
-    std / sensitivity of all answers together."""
+    """rows, per_class: as in mosaic. R: rounds; none: 5 for every two columns. M: answers about marginals; none: 16 for each
+    column, as in the paper. columns, choices: shares of the budget for the first two answers and for all choices. bins: of a
+    numeric column, about. degree: columns of a tuple. size: cells of the model, at most, in millions. T: steps of mirror descent
+    in a round. sigma: noise std / sensitivity of all answers together."""
 
     name: ClassVar[str] = "aim"
     title: ClassVar[str] = "AIM: adaptive marginals and a graphical model"
@@ -121,9 +129,7 @@ class AIM(Method):
             candidates = course.small_enough(every, takes)
             errors = course.errors(candidates, takes)
             places = candidates[int(ask("choices", step, errors).values[0])]
-            answers = [
-                ask("marginals", course.used + index, columns.cells([places])) for index in range(takes)
-            ]
+            answers = [ask("marginals", course.used + index, columns.cells([places])) for index in range(takes)]
             found = columns.measured(places, answers)
             state["chosen"][step], state["taken"][step] = every.index(places), takes
             state["counts"][step, : len(found.counts)] = found.counts
@@ -156,7 +162,7 @@ class Course:
         return left if rounds_left == 1 else max(min(4**self._level, left - rounds_left + 1), 1)
 
     def small_enough(self, every: Sequence[Clique], takes: int) -> list[Clique]:
-        """Candidates with which the model stays as small as the answers so far are worth (line 12). Single columns always do."""
+        """Candidates with which the model stays as small as the answers so far are worth. Single columns always do."""
         most = self._method.size * 1e6 * (self.used + takes) / self._answers
         tree = self.model.tree
         return [
@@ -179,7 +185,7 @@ class Course:
         )
 
     def _weight(self, part: Clique) -> float:
-        """How many columns it shares with each tuple of the workload, added up (line 2)."""
+        """How many columns it shares with each tuple of the workload, added up."""
         others, degree = len(self._columns.sizes) - 1, self._method.degree
         return len(part) * float(math.comb(others, min(degree, others + 1) - 1))
 

@@ -1,12 +1,12 @@
 """MST: a tree of pairs of columns (McKenna, Miklau and Sheldon 2021, the winner of the NIST challenge of 2018).
 
     columns     every column by itself
-    choices     a spanning tree of the columns, edge by edge: of all pairs that join two parts, one that independent columns get most
-                wrong is chosen, in private. Its score is |counts - estimate|_1, which one record moves by 1
+    choices     a spanning tree of the columns, edge by edge: of all pairs that join two parts, one that independent columns get
+                most wrong is chosen, in private. Its score is |counts - estimate|_1, which one record moves by 1
     marginals   the pairs of the tree, all in one answer
 
-The model that agrees best with both answers is a tree, so it is fitted and drawn from exactly. Each of the three has a third of the
-budget, as in the paper.
+The model that agrees best with both answers is a tree, so it is fitted and drawn from exactly. Each of the three has a third of
+the budget, as in the paper.
 
 Where we differ, and why: numeric columns are cut where the first answer shows records, in place of the paper's merging of rare
 values; the price is that of Gaussians and choices by their privacy loss. The label is one more column.
@@ -22,7 +22,15 @@ import numpy as np
 import torch
 
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet
-from limbeck.methods.graphical.columns import MOST_ROWS, Columns, ask_columns, check_table, columns_queries, measurement, shared_out
+from limbeck.methods.graphical.columns import (
+    MOST_ROWS,
+    Columns,
+    ask_columns,
+    check_table,
+    columns_queries,
+    measurement,
+    shared_out,
+)
 from limbeck.methods.graphical.fitting import Measurement, fitted
 from limbeck.methods.graphical.junction_tree import Clique, JunctionTree
 from limbeck.methods.graphical.model import GraphicalModel
@@ -36,8 +44,8 @@ THIRD = 1 / 3
 
 @dataclass(frozen=True, kw_only=True)
 class MST(Method):
-    """rows, per_class: as in mosaic. bins: of a numeric column, about. T: steps of mirror descent. sigma: noise std / sensitivity of
-    all answers together."""
+    """rows, per_class: as in mosaic. bins: of a numeric column, about. T: steps of mirror descent. sigma: noise std /
+    sensitivity of all answers together."""
 
     name: ClassVar[str] = "mst"
     title: ClassVar[str] = "MST: a tree of noised pairs"
@@ -70,9 +78,7 @@ class MST(Method):
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         columns = ask_columns(schema, ask, self.bins, THIRD)
-        alone = fitted(
-            GraphicalModel.even(JunctionTree.of(columns.sizes, [])), columns.single, columns.total, self.T
-        )
+        alone = fitted(GraphicalModel.even(JunctionTree.of(columns.sizes, [])), columns.single, columns.total, self.T)
         edges = torch.zeros(columns.label, 2, dtype=torch.int64)
         for step in logbook.steps(len(edges), {"edges": edges}, "choices"):
             candidates = _joining(len(columns.sizes), [tuple(edge) for edge in edges[:step].tolist()])

@@ -1,15 +1,16 @@
 """PrivBayes: a Bayesian network of columns (Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017).
 
-Columns are added one after the other. For each, a pair of a new column X and up to k parents, from those that are there, is chosen in
-private: the one that goes together most. Its table is measured, and rows are extended by X given its parents.
+Columns are added one after the other. For each, a pair of a new column X and up to k parents, from those that are there, is
+chosen in private: the one that goes together most. Its table is measured, and rows are extended by X given its parents.
 
 Where we differ, and why:
-- The paper scores a pair by R, half the distance between the records' joint distribution and the product of their own marginals. It
-  divides by n, and its sensitivity 3/n + 2/n^2 holds if records are exchanged: where one is added or removed, n itself is private, and
-  in counts R moves by up to 2. (The authors' code has that sensitivity and replaces records. Other implementations use mutual
-  information with a sensitivity that holds for binary columns only, or read n and the columns' ranges off the records.) Here a pair is
-  scored by the distance of its counts from what the rows so far and the first answer predict of it if X were independent,
-  |counts - total P(X) P(parents)|_1. The prediction is public, so one record moves the score by 1.
+- The paper scores a pair by R, half the distance between the records' joint distribution and the product of their own
+  marginals. It divides by n, and its sensitivity 3/n + 2/n^2 holds if records are exchanged: where one is added or removed, n
+  itself is private, and in counts R moves by up to 2. (The authors' code has that sensitivity and replaces records. Other
+  implementations use mutual information with a sensitivity that holds for binary columns only, or read n and the columns'
+  ranges off the records.) Here a pair is scored by the distance of its counts from what the rows so far and the first answer
+  predict of it if X were independent, |counts - total P(X) P(parents)|_1. The prediction is public, so one record moves the
+  score by 1.
 - Each table is measured right after it is chosen, because the prediction needs it.
 - Gaussian noise in place of Laplace noise; columns are cut by a first answer; the first column is the label.
 - A table has to hold `theta` times as many records as its noise has std, on average (the paper's usefulness).
@@ -28,7 +29,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet
-from limbeck.methods.graphical.columns import LEAST_NOISE, MOST_ROWS, Columns, ask_columns, check_table, columns_queries, shared_out
+from limbeck.methods.graphical.columns import (
+    LEAST_NOISE,
+    MOST_ROWS,
+    Columns,
+    ask_columns,
+    check_table,
+    columns_queries,
+    shared_out,
+)
 from limbeck.methods.graphical.junction_tree import Clique
 from limbeck.methods.graphical.rows import Cells, cells_given
 from limbeck.methods.settings import setting
@@ -37,13 +46,13 @@ from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, MarginalErrors
 
 FIRST, STRUCTURE = 0.2, 0.25  # shares of the budget for the first answer and for choices
-MOST_CANDIDATES = 1 << 23  # cells of all candidates of a choice; if there are more, those with more parents are left out
+MOST_CANDIDATES = 1 << 23  # cells of all candidates of a choice; of more, those with more parents are left out
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivBayes(Method):
-    """rows, per_class: as in mosaic. k: parents of a column, at most. theta: records of a cell / std of its noise, at least. bins: of
-    a numeric column, about. sigma: noise std / sensitivity of all answers together."""
+    """rows, per_class: as in mosaic. k: parents of a column, at most. theta: records of a cell / std of its noise, at least.
+    bins: of a numeric column, about. sigma: noise std / sensitivity of all answers together."""
 
     name: ClassVar[str] = "privbayes"
     title: ClassVar[str] = "PrivBayes: a network of noised conditional tables"
@@ -120,7 +129,8 @@ class Network:
     def candidates(self) -> list[Clique]:
         """Every new column with parents whose table is useful; with the label alone in any case, so that there is always one."""
         new = [place for place in range(len(self._columns.sizes)) if place not in self._there]
-        found, cells = [], 0
+        found: list[Clique] = []
+        cells = 0
         counts = range(1, min(self._method.k, len(self._there)) + 1)
         for parents in chain.from_iterable(combinations(sorted(self._there), count) for count in counts):
             for place in new:

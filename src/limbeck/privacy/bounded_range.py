@@ -4,26 +4,26 @@ A mechanism has range r if for any two neighbours there is a t with
 
     t - r <= log P(o) / P'(o) <= t        for every outcome o
 
-(Durfee and Rogers 2019). The exponential mechanism P(o) ~ exp(score(o) / s), with scores that a neighbour moves by at most c each,
-has range 2 c / s: the scores' part of the logarithm lies in [-c/s, c/s], and the normalisers move it as a whole.
+(Durfee and Rogers 2019). The exponential mechanism P(o) ~ exp(score(o) / s), with scores that a neighbour moves by at most c
+each, has range 2 c / s: the scores' part of the logarithm lies in [-c/s, c/s], and the normalisers move it as a whole.
 
-Renyi. Range r is (r^2 / 8)-zCDP (Cesar and Rogers 2021, Lemma 3.2): the divergence at order a is at most a r^2 / 8. It is at most r
-as well, because t lies in [0, r].
+Renyi. Range r is (r^2 / 8)-zCDP (Cesar and Rogers 2021): the divergence at order a is at most a r^2 / 8. It is at
+most r as well, because P / P' has mean 1 under P', so t lies in [0, r].
 
-Privacy loss. L = P / P' has mean 1 under P' and lies in [e^(t-r), e^t], so E max(L - a, 0), which is convex in L, is largest if L has
-its two ends as its only values. That is (1 - e^(t-r)) (1 - a e^-t) / (1 - e^-r), and over all t it is largest at
-e^t = sqrt(a e^r) (Dong, Durfee and Rogers 2020, Lemma 3.4):
+Privacy loss. L = P / P' has mean 1 under P' and lies in [e^(t-r), e^t], so E max(L - a, 0), which is convex in L, is largest if
+L has its two ends as its only values. That is (1 - e^(t-r)) (1 - a e^-t) / (1 - e^-r), and over all t it is largest at
+e^t = sqrt(a e^r) (Dong, Durfee and Rogers 2020):
 
     H(a) = (1 - sqrt(a e^-r))^2 / (1 - e^-r)       for a in [e^-r, e^r];  1 - a below, 0 above
 
 H is convex in a, so it is the profile of a pair of distributions, which dominates every mechanism of range r; dominating pairs
-compose, also adaptively (Zhu, Dong and Wang 2022, Theorem 10). Straight lines between points of a grid lie above H and belong to a
-distribution on that grid ("connect the dots"). With a = e^x at x = -r, -r + d, ... r their kinks have the masses
+compose, also adaptively (Zhu, Dong and Wang 2022). Straight lines between points of a grid lie above H and belong
+to a distribution on that grid ("connect the dots"). With a = e^x at x = -r, -r + d, ... r their kinks have the masses
 
     tanh(d / 4) / (1 - e^-r) * 2 e^((x - r) / 2)     half of that at both ends
 
-as the slope between u and v in sqrt(a e^-r) is (1 - 2 / (u + v)) / (e^r - 1). They add up to 1. A range that is no multiple of d is
-rounded up to one, which only costs more.
+as the slope between u and v in sqrt(a e^-r) is (1 - 2 / (u + v)) / (e^r - 1). They add up to 1. A range that is no multiple of
+d is rounded up to one, which only costs more.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ class Choice(Noised):
     This is the exponential mechanism (McSherry and Talwar 2007), or the highest score after Gumbel noise of scale
     noise_multiplier * clip on each. The answer is one number, the place of the candidate that was drawn.
 
-    Guarantee: one answer has a bounded range of 2 / noise_multiplier (limbeck.privacy.bounded_range), whatever the candidates are.
-    In zero-concentrated privacy that is (2 / noise_multiplier)^2 / 8 = 1 / (2 noise_multiplier^2): a choice weighs as much as a
-    Gaussian answer of the same multiplier.
+    Guarantee: one answer has a bounded range of 2 / noise_multiplier (limbeck.privacy.bounded_range), whatever the candidates
+    are. In zero-concentrated privacy that is (2 / noise_multiplier)^2 / 8 = 1 / (2 noise_multiplier^2): a choice weighs as much
+    as a Gaussian answer of the same multiplier.
     """
 
     label: str

@@ -83,8 +83,8 @@ class Plan:
 def for_unit(query: Query, schema: Schema) -> Query:
     """A method's query as it is asked where the unit is a person: its clip, and with it the noise, is that of a whole person.
 
-    The vault clips one record to the method's own clip, which is this one divided by the schema's `reach`. A choice is made by what
-    a whole person adds, too. A person is in one teacher, so questions to teachers stay as they are.
+    The vault clips one record to the method's own clip, which is this one divided by the schema's `reach`. A choice is made by
+    what a whole person adds, too. A person is in one teacher, so questions to teachers stay as they are.
     """
     if not isinstance(query, ClippedSum | Choice) or schema.reach == 1:
         return query

@@ -1,4 +1,4 @@
-"""Columns of a table as a graphical model has them: cut into bins by a bought answer, and the label one more column at the end."""
+"""Columns of a table as graphical models have them: cut into bins by a bought answer, and the label one more of them."""
 
 from __future__ import annotations
 
@@ -129,8 +129,10 @@ def ask_columns(schema: Schema, ask: Ask, bins: int, share: float) -> Columns:
     columns = Columns(tuple(axes), classes, total, (), answer.noise_std * math.sqrt(share / 2))
     singles = columns.cells(every)
     again = ask(SINGLES, 0, singles)
-    found = torch.split(again.tensor().double() / singles.weight, list(singles.sizes))
-    second = [measurement(part, each, again.noise_std / singles.weight) for part, each in zip(every, found, strict=True)]
+    split = torch.split(again.tensor().double() / singles.weight, list(singles.sizes))
+    second = [
+        measurement(part, each, again.noise_std / singles.weight) for part, each in zip(every, split, strict=True)
+    ]
     return replace(columns, single=tuple(combined([*first, *second]).values()))
 
 

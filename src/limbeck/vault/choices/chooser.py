@@ -56,8 +56,8 @@ class Chooser:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The records that count, and for how much: ONE is a whole record.
 
-        Guarantee: what one unit's records are worth together is at most `clip`, and depends on that unit alone. A person's records
-        are worth less each, the more there are.
+        Guarantee: what one unit's records are worth together is at most `clip`, and depends on that unit alone. A person's
+        records are worth less each, the more there are.
         """
         most = math.floor(Fraction(query.clip) * ONE)
         if records.units is None:

@@ -1,14 +1,14 @@
 """The exponential mechanism, drawn exactly: candidate i with a chance of exp(score_i / scale) / Z, for whole scores.
 
-One uniform number v in [0, 1) decides: with the candidates laid out in [0, 1) one after the other, each as long as its chance, the
-one that v lies in is drawn. Neither v nor the chances are ever rounded to doubles:
+One uniform number v in [0, 1) decides: with the candidates laid out in [0, 1) one after the other, each as long as its chance,
+the one that v lies in is drawn. Neither v nor the chances are ever rounded to doubles:
 
   - v is known by its first n bits, so it lies in [k, k + 1) 2^-n. As many bits as are needed are drawn.
-  - exp((score_i - highest) / scale) is bounded from both sides by whole numbers of 10^-digits. The quotient of whole numbers is off
-    by at most one unit of its last digit, `decimal` rounds an exponential correctly, and SLACK units cover both; what is smaller than
-    one unit lies between 0 and 1 units.
-  - a candidate is drawn only if v lies within its piece however the bounds are read. If it is too close to an end, digits and bits
-    are doubled. So every draw is that of exact arithmetic, and the sampler adds nothing to epsilon or delta.
+  - exp((score_i - highest) / scale) is bounded from both sides by whole numbers of 10^-digits. The quotient of whole numbers is
+    off by at most one unit of its last digit, `decimal` rounds an exponential correctly, and SLACK units cover both; what is
+    smaller than one unit lies between 0 and 1 units.
+  - a candidate is drawn only if v lies within its piece however the bounds are read. If it is too close to an end, digits and
+    bits are doubled. So every draw is that of exact arithmetic, and the sampler adds nothing to epsilon or delta.
 
 With 256 bits and 96 digits to begin with, a second round comes once in 2^200 draws, so the time does not depend on the scores to
 speak of. The first bits are drawn before a record is touched. (Weights of doubles would have chances that are 0 on one data set

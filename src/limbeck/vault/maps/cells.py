@@ -146,8 +146,8 @@ class Cells(Map):
     def counts(self, x: Tensor, y: Tensor, worth: Tensor) -> Tensor:
         """(cells of all tuples,): what the records in each cell are worth together, for choices that are made by counts.
 
-        worth: whole numbers in double precision, one for each record. Guarantee: a record adds its worth to one cell of each tuple.
-        The sums are exact, and in any order the same, while they stay below 2^53.
+        worth: whole numbers in double precision, one for each record. Guarantee: a record adds its worth to one cell of each
+        tuple. The sums are exact, and in any order the same, while they stay below 2^53.
         """
         parts = self._tuples(self._columns(x, y), torch.zeros_like(y))
         sums = [torch.bincount(cell, worth, minlength=places.stop - places.start) for places, cell in parts]

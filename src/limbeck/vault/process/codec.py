@@ -1,8 +1,8 @@
 """Frozen values to and from a message, field by field, as their own annotations say.
 
 What a field may hold is what its class declares: plain numbers and texts, tuples, tensors, and dataclasses of ours. Where
-several classes are possible (a map, a question, scores, a teacher, a query) the value names its `kind`, from the closed lists that
-the vault itself accepts. So whatever arrives is one of these values, whole, or it is refused.
+several classes are possible (a map, a question, scores, a teacher, a query) the value names its `kind`, from the closed lists
+that the vault itself accepts. So whatever arrives is one of these values, whole, or it is refused.
 
 A value that went over the wire has the same digest: whole numbers stay whole, and tensors keep their bytes.
 """
