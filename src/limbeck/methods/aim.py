@@ -98,6 +98,8 @@ class AIM(Method):
                 f"columns={self.columns:g} and choices={self.choices:g} leave nothing of the budget for marginals; "
                 "their sum must be below 1."
             )
+        if self.R is not None and self.M is not None and self.M < self.R:
+            raise BadSettings(f"Every round takes an answer, so M={self.M} must be at least R={self.R}.")
 
     def check(self, schema: Schema) -> None:
         check_table(self.name, schema, self.rows, self.per_class)

@@ -138,19 +138,20 @@ def epsilon_pld(terms: Terms, delta: float, interval: float) -> float:
 
 def _on_grid(terms: Terms, delta: float, interval: float) -> float:
     if has_choices(terms):
-        losses = [_losses(term, interval) for term in terms]
-        return float(functools.reduce(PrivacyLossDistribution.compose, losses).get_epsilon_for_delta(delta))
+        plain = tuple(term for term in terms if is_plain((term,)))
+        others = [_losses(term, interval) for term in terms if not is_plain((term,))]
+        if plain:  # so many Gaussians are one
+            others.append(from_gaussian_mechanism(1 / mu_of(plain), value_discretization_interval=interval))
+        return float(functools.reduce(PrivacyLossDistribution.compose, others).get_epsilon_for_delta(delta))
     accountant = PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(event_of(terms)).get_epsilon(delta))
 
 
 def _losses(term: Term, interval: float) -> PrivacyLossDistribution:
-    """Of all answers of a term, as dp-accounting's own accountant has them."""
+    """Of all answers of a term that is no plain Gaussian, as dp-accounting's own accountant has them."""
     noise = checked_noise(term.noise)
     if term.choice:
         return bounded_range.loss_distribution(term.range, interval).self_compose(term.times)
-    if term.rate == 1:  # so many Gaussians are one
-        return from_gaussian_mechanism(noise / math.sqrt(term.times), value_discretization_interval=interval)
     rate = max(term.rate, SMALLEST_RATE)
     once = from_gaussian_mechanism(noise, value_discretization_interval=interval, sampling_prob=rate)
     return once.self_compose(term.times)
