@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from limbeck.errors import BadSettings
+from limbeck.methods.aim import AIM
 from limbeck.methods.base import Logbook, Method, Result, SyntheticSet, TrainedGenerator, TrainedModel
 from limbeck.methods.datalens import DataLens
 from limbeck.methods.dc import DC, DSA
@@ -18,8 +19,10 @@ from limbeck.methods.gpate import GPATE
 from limbeck.methods.gswgan import GSWGAN
 from limbeck.methods.ldpdc import LDPDC
 from limbeck.methods.mosaic.method import Mosaic
+from limbeck.methods.mst import MST
 from limbeck.methods.ndpdc import NDPDC
 from limbeck.methods.pategan import PATEGAN
+from limbeck.methods.privbayes import PrivBayes
 from limbeck.methods.psg import PSG
 from limbeck.methods.psg_prior import PSGPrior
 from limbeck.methods.settings import declared, read_settings
@@ -30,6 +33,9 @@ METHODS: dict[str, type[Method]] = {
     for method in (
         Elixir,
         Mosaic,
+        AIM,
+        MST,
+        PrivBayes,
         LDPDC,
         NDPDC,
         PSG,
