@@ -30,6 +30,20 @@ def test_the_programs_of_the_python_page_run(
     )
 
 
+@pytest.mark.slow
+def test_the_three_lines_of_the_readme_about_frames(capsys: pytest.CaptureFixture[str]) -> None:
+    pd = pytest.importorskip("pandas")
+    programs = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
+    (program,) = (each for each in programs if "limbeck.draft" in each)
+    frame = pd.DataFrame(
+        {"age": pd.array([None, 30, 41] * 400, dtype="Int64"), "income": ["low", "high", "high"] * 400}
+    )
+    frame["town"] = pd.Categorical(["north", "south"] * 600)
+    names: dict[str, object] = {"frame": frame}
+    exec(compile(program, "README.md", "exec"), names)
+    assert names["rows"].dtypes.equals(frame.dtypes)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_run(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
