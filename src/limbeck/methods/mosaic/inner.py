@@ -15,7 +15,8 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 PIECES = 32  # finer cells of a cell of numbers, at most: a power of 2
-DOUBT = 2.0  # variances of noise that a difference has to have to count
+MOST_RATE = 200.0
+DOUBT = 4.0  # variances of noise that a difference has to have to count
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,47 +54,65 @@ def pieces(starts: Places, fine: int) -> Places:
     return np.concatenate(found)
 
 
-def shares_of_numbers(counts: Numbers, sizes: Numbers, widths: Numbers, owner: Places, noise: float) -> Numbers:
+def shares_of_numbers(
+    counts: Numbers, sizes: Numbers, widths: Numbers, owner: Places, noise: float, totals: Numbers
+) -> Numbers:
     """The share that each finer cell has of its cell.
 
-    counts: of records, noised. sizes: how many noised counts each is the sum of. widths: how many values lie in it.
+    counts: of records, noised. sizes: how many noised counts each is the sum of. widths: how many values lie in it. totals: of
+    records in each cell, as far as all answers say it
     """
-    totals, lengths = (np.bincount(owner, weights=each).astype(np.float64) for each in (counts, widths))
-    slopes = _slopes(totals, lengths, np.bincount(owner))
+    rates = _rates(totals, np.bincount(owner, weights=widths).astype(np.float64), np.bincount(owner))
     shares = np.ones(len(counts))
     for cell in range(int(owner[-1]) + 1):
         part = np.flatnonzero(owner == cell)
         if len(part) > 1:
-            expected = _expected(widths[part], slopes[cell])
+            expected = _expected(widths[part], rates[cell])
             shares[part] = _shrunk(counts[part], sizes[part] * noise**2, expected)
     return shares
 
 
-def _slopes(counts: Numbers, widths: Numbers, members: Places) -> Numbers:
-    """How the density falls or rises inside of a cell, by those of the cells beside it, in densities per width of the cell.
+def _rates(totals: Numbers, widths: Numbers, members: NDArray[np.int64]) -> Numbers:
+    """How fast density falls inside of a cell, as exp(-rate * t) for t from 0 to 1 over the cell; below 0 where it rises.
 
-    The smaller of both slopes, and none where density has a peak or a dip. A cell with a single finer one says nothing about
-    the others: it is often a value that stands out. Beyond both ends of the range there is nothing.
+    Where it falls from the cell before to the one behind, it is half of the way up at the edge to the denser one: a wide cell at
+    the end of a long tail has most of its records at its beginning. At a peak or a dip it is even. A cell with a single finer one
+    says nothing about the others: it is often a value that stands out. Beyond both ends of the range there is nothing.
     """
-    slopes = np.zeros(len(counts))
+    rates = np.zeros(len(totals))
     wide = np.flatnonzero(members > 1)
-    density, width = np.maximum(counts[wide], 0) / widths[wide], widths[wide]
-    if not len(wide):
-        return slopes
-    near, far = np.concatenate([[0.0], density, [0.0]]), np.concatenate([[0.0], width, [0.0]])
-    down = (near[1:-1] - near[:-2]) / ((far[1:-1] + far[:-2]) / 2) * width
-    up = (near[2:] - near[1:-1]) / ((far[1:-1] + far[2:]) / 2) * width
-    limited = np.where(down * up > 0, np.sign(down) * np.minimum(abs(down), abs(up)), 0.0)
-    # No density is below 0, at neither end of a cell.
-    slopes[wide] = np.clip(limited, -2 * density, 2 * density) / np.where(density > 0, density, 1.0)
-    return slopes
+    density = np.maximum(totals[wide], 0) / widths[wide]
+    for place, cell in enumerate(wide.tolist()):
+        own = density[place]
+        before = density[place - 1] if place else 0.0
+        behind = density[place + 1] if place + 1 < len(wide) else 0.0
+        if before > own > behind:
+            rates[cell] = _rate(before / own)
+        elif before < own < behind:
+            rates[cell] = -_rate(behind / own)
+    return rates
 
 
-def _expected(widths: Numbers, slope: float) -> Numbers:
-    """Shares of pieces if density is 1 + slope * t, for t from -1/2 to 1/2 over the cell."""
-    ends = np.concatenate([[0.0], np.cumsum(widths)]) / widths.sum() - 0.5
-    found: Numbers = np.diff(ends + slope * ends**2 / 2)
-    return np.maximum(found, 0.0)
+def _rate(ratio: float) -> float:
+    """The rate at which density at the beginning of a cell is half of the way from its mean to `ratio` times that.
+
+    >>> round(_rate(1.0), 3), round(_rate(3.0), 3)
+    (0.0, 1.594)
+    """
+    wanted, low, high = min((ratio + 1) / 2, MOST_RATE), 0.0, MOST_RATE
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle / -np.expm1(-middle) < wanted else (low, middle)
+    return low
+
+
+def _expected(widths: Numbers, rate: float) -> Numbers:
+    """Shares of pieces if density falls at this rate."""
+    ends = np.concatenate([[0.0], np.cumsum(widths)]) / widths.sum()
+    if abs(rate) > 1e-9:
+        ends = np.expm1(-rate * ends) / np.expm1(-rate)
+    found: Numbers = np.diff(ends)
+    return found
 
 
 def _shrunk(counts: Numbers, variances: Numbers, expected: Numbers) -> Numbers:

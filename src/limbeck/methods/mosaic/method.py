@@ -30,7 +30,7 @@ from torch import Tensor
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet, TrainedGenerator
 from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
-from limbeck.methods.mosaic.coarse import added, coarse_axis
+from limbeck.methods.mosaic.coarse import Coarse, added, shaped_axes
 from limbeck.methods.mosaic.inner import grouped
 from limbeck.methods.mosaic.keeping import Drawn, kept_rows, most_unique, numbered
 from limbeck.methods.mosaic.labels import balanced, fitted
@@ -122,7 +122,8 @@ class Mosaic(Method):
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        axes, records, single, variance = self._columns(schema, ask)
+        columns, records, single, variance = self._columns(schema, ask)
+        axes = [column.axis for column in columns]
         sizes = tuple(axis.cells for axis in axes)
         groups = len(schema.classes) if _few_classes(schema) else 1
         # Answers are part of the state: a checkpoint drops them from the ledger.
@@ -131,14 +132,16 @@ class Mosaic(Method):
         adam = Adam([mixture.logits, mixture.weights], self.eta)
         state = adam.state | {"pairs": pairs, "precision": precision}
         measured = Measured(sizes, single, variance, pairs, precision)
+        target: Measured | None = None
         for step in logbook.steps(self.T, state, "pairs" if len(axes) > 1 else "columns"):
             if step == 0 and len(axes) > 1:
                 self._ask_pairs(axes, records, ask, measured, schema.rules)
+            target = measured.bettered() if target is None else target
             adam.eta = self.eta * min(1.0, (step + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * step / self.T))
-            adam.move(torch.autograd.grad(mixture.loss(measured, self.pull), adam.parameters))
-        return self._drawn(mixture, measured, axes, schema)
+            adam.move(torch.autograd.grad(mixture.loss(target, self.pull), adam.parameters))
+        return self._drawn(mixture, measured, shaped_axes(columns, measured, records), schema)
 
-    def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Axis], float, Tensor, Tensor]:
+    def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Coarse], float, Tensor, Tensor]:
         """The bins of each column, how many records there are, and for each class their shares in each bin, with its variance."""
         fine = fine_axes(schema)
         cells = Cells(cuts=tuple(axis.cut() for axis in fine), tuples=tuple((place,) for place in range(len(fine))))
@@ -146,16 +149,16 @@ class Mosaic(Method):
         noise = answer.noise_std / cells.weight
         counts = np.split(answer.values / cells.weight, np.cumsum([axis.cells for axis in fine])[:-1], axis=1)
         records = _records(counts, noise)
-        axes, single, variance = [], [], []
+        columns, single, variance = [], [], []
         for axis, found, owner in zip(fine, counts, self._owners(fine, counts, noise, records, schema), strict=True):
             there = axis.cells - axis.column.missing
             in_all = found[:, :there].sum(0, dtype=np.float64)
-            axes.append(coarse_axis(axis, owner[:there], in_all, noise * math.sqrt(len(found))))
+            columns.append(Coarse(axis, owner[:there], in_all, noise * math.sqrt(len(found))))
             single.append(added(found, owner))
             variance.append(np.bincount(owner) * max(noise, LEAST_NOISE) ** 2)
         shares = np.concatenate(single, axis=1) / records
         scale = np.concatenate(variance) / records**2
-        return axes, records, torch.from_numpy(shares).float(), torch.from_numpy(scale).float()
+        return columns, records, torch.from_numpy(shares).float(), torch.from_numpy(scale).float()
 
     def _owners(
         self, fine: list[Axis], counts: list[NDArray[np.float32]], noise: float, records: float, schema: Schema
