@@ -16,9 +16,11 @@ import limbeck.evaluate.release as scored
 import shop as tables
 from limbeck.data.table import encode_rows
 from limbeck.errors import BadInput
+from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.protocol import EvaluationProtocol
+from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.target_score import CLASSES, TargetScore
 from limbeck.evaluate.targets import problem, score_targets, with_ceiling
 from limbeck.privacy.schema import NO_CLASSES, Schema
@@ -89,6 +91,13 @@ def test_the_ceiling_stands_beside_its_model() -> None:
     real = [replace(own[1], kind=CLASSES, accuracy=scores(SCHEMA, ("logistic-reg",))["town", "logistic-reg"].accuracy)]
     found = with_ceiling(own, real)
     assert found[0].ceiling is None and found[1].ceiling == real[0].main and found[1].public().ceiling is None
+
+
+def test_what_real_rows_reach_stays_with_their_owner() -> None:
+    scored_target = TargetScore(target="a", model="ridge", r2=Accuracy(0.5), ceiling=0.9)
+    made = Evaluation(provenance=Provenance(edition="release"), accuracy={}, release="set", targets=(scored_target,))
+    assert made.public().targets == (replace(scored_target, ceiling=None),)
+    assert replace(made, release=None, trained_on="here").public().targets is None
 
 
 def test_models_that_predict_no_number() -> None:

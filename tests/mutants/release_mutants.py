@@ -21,6 +21,9 @@ rows = Faults(
     "release/drawing.py",
 )
 
+frames = Faults("release/pandas_column.py", "release/framed.py")
+drafts, figures = Faults("privacy/schema.py"), Faults("evaluate/evaluation.py")
+
 TESTS = "privacy/test_certificate.py"
 LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"
 FILES = f"{TESTS}::test_no_file_can_be_changed_emptied_removed_renamed_or_added"
@@ -335,5 +338,26 @@ RELEASE: tuple[Mutation, ...] = (
         "self.hold_for(_numbers(self.column, values, is_gap))",
         "a row without a value counts as one that differs",
         "release/test_conditions.py::test_every_operator_on_every_kind_of_column",
+    ),
+    frames(
+        "frames-own-categories",
+        "if sorted(own) != sorted(words):",
+        "if not own:",
+        "a dtype lists categories that only a record has",
+        "release/test_framed.py::test_categories_that_only_the_records_have_stay_out",
+    ),
+    drafts(
+        "draft-confirms-all",
+        "unconfirmed=tuple(e for e in self.unconfirmed if entries and e not in entries)",
+        "unconfirmed=()",
+        "whoever confirms one entry declares all of them public",
+        "data/test_drafting.py::test_drafted_confirmed_and_planned",
+    ),
+    figures(
+        "targets-ceiling-released",
+        "tuple(each.public() for each in self.targets)",
+        "self.targets",
+        "what real training rows reach would be on a released page",
+        "evaluate/test_targets.py::test_what_real_rows_reach_stays_with_their_owner",
     ),
 )

@@ -17,6 +17,7 @@ from limbeck import Condenser, Ledger
 from limbeck.api import evaluate
 from limbeck.data.frames import frame_source
 from limbeck.errors import BadInput, LimbeckError, RunConflict
+from limbeck.runs.in_memory import memory_source
 
 SMALL: dict[str, Any] = {"T": 20, "components": 10, "rows": 25, "sigma": 0.5, "bins": 6}
 COUNT = 400
@@ -56,13 +57,32 @@ def test_labels_beside_the_frame_and_the_ways_out(tmp_path: Path) -> None:
     frame = frame_of("pandas")
     labels = frame.pop("ill")
     fitted = condenser().fit(frame, labels, schema=LARGE, out=tmp_path / "out")
-    assert fitted.set_.columns.tolist() == [*frame.columns, "ill"]
+    assert (
+        fitted.set_.columns.tolist() == [*frame.columns, "ill"] and fitted.set_["ill"].dtype == labels.dtype == "int64"
+    )
     assert fitted.to_pandas().equals(fitted.set_) and fitted.to_arrow().num_rows == len(fitted.to_torch()) == 25
     assert fitted.to_polars().columns == fitted.set_.columns.tolist()
     loaded = limbeck.load(tmp_path / "out")
     assert loaded.to_pandas()["town"].cat.categories.tolist() == ["isle", "north", "south"]
     assert loaded.to_arrow().to_pylist() == loaded.to_polars().to_arrow().to_pylist()
     assert loaded.to_pandas()["age"].tolist() == fitted.set_["age"].tolist()
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars"])
+def test_labels_beside_a_frame_keep_their_type(kind: str) -> None:
+    frame = frame_of(kind)
+    label = frame.column("ill") if kind == "arrow" else frame["ill"]
+    own = {"arrow": pa.int64(), "pandas": np.dtype(np.int64)}.get(kind, getattr(label, "dtype", None))
+    rest = (
+        frame.drop_columns(["ill"])
+        if kind == "arrow"
+        else frame.drop("ill", axis=1)
+        if kind == "pandas"
+        else frame.drop("ill")
+    )
+    assert memory_source(rest, label, LARGE, None)[1].types["ill"] == own  # type: ignore[union-attr]
+    plain = memory_source(rest, np.array(["0", "1"] * (COUNT // 2)), LARGE, None)[1]
+    assert plain is not None and "ill" not in plain.types
 
 
 def test_no_dtype_of_the_frame_is_in_the_release(tmp_path: Path) -> None:

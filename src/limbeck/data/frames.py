@@ -72,6 +72,16 @@ def form_of(frame: Any) -> Form:
     return Form(str(kind), dict(zip(names, types, strict=True)))
 
 
+def form_with(form: Form, name: str, values: Any) -> Form:
+    """The form with a column that was given beside the frame, last, if its type is one of the frame's library."""
+    own = {PANDAS: ("pandas", "numpy"), POLARS: ("polars",), ARROW: ("pyarrow",)}[form.kind]
+    if name in form.types or type(values).__module__.split(".")[0] not in own:
+        return form
+    dtype = values.type if form.kind == ARROW else values.dtype
+    is_plain = not isinstance(dtype, np.dtype) or dtype.kind not in "US"  # pandas has no texts of fixed length
+    return Form(form.kind, form.types | {name: dtype}) if is_plain else form
+
+
 def frame_source(frame: Any, schema: Schema, y: Any = None, units: Any = None) -> DataSource:
     """The rows of a frame as private records. y, units: labels and persons, where the frame has no column for them.
 

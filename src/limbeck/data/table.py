@@ -126,7 +126,9 @@ def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArra
 def _encode_categories(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     rank_of = {category: rank for rank, category in enumerate(column.categories)}
     truth = truth_words(column.categories)
-    ranks = np.array([rank_of.get(word_of(cell, rank_of, truth), -1) for cell in cells], dtype=np.int64)
+    # Most cells are texts, which are their own word: a million of them need not be asked what they are.
+    words = (cell if type(cell) is str else word_of(cell, rank_of, truth) for cell in cells)
+    ranks = np.array([rank_of.get(word, -1) for word in words], dtype=np.int64)
     is_known: NDArray[np.bool_] = ranks >= 0
     if column.ordinal:
         top = max(len(column.categories) - 1, 1)

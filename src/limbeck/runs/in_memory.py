@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limbeck.data import DataSource
-from limbeck.data.frames import Form, form_of, frame_kind, frame_source
+from limbeck.data.frames import Form, form_of, form_with, frame_kind, frame_source
 from limbeck.data.records import Records, as_records, no_labels
 from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, RunConflict
@@ -59,7 +59,8 @@ def memory_source(x: Any, y: Any, schema: Schema, units: Any) -> tuple[ArraySour
     if frame_kind(x) is not None:
         if units is not None or not schema.by_person:
             _require_units(schema, units)
-        return frame_source(x, schema, y, units), form_of(x)
+        form = form_of(x)
+        return frame_source(x, schema, y, units), form if y is None else form_with(form, schema.label, y)
     _require_labels(schema, y)
     _require_units(schema, units)
     return ArraySource(schema, x, y, units), None
