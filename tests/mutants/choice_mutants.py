@@ -14,13 +14,12 @@ draw, chooser, scores = (
     Faults("vault/choices/chooser.py"),
     Faults("vault/choices/marginal_errors.py"),
 )
-cells, local = Faults("vault/maps/cells.py"), Faults("vault/local.py")
+cells = Faults("vault/maps/cells.py")
 
 PRICE = "privacy/test_choice.py"
 COVERS = f"{PRICE}::test_the_price_covers_composed_choices"
 VAULT = "vault/test_choices.py"
 SHARE = f"{VAULT}::test_every_candidate_gets_just_its_share_of_the_unit_interval"
-CONTRACT = "vault/test_contract.py::TestLocalVault"
 
 CHOICES: tuple[Mutation, ...] = (
     query("choice-half-range", "BoundedRangeDpEvent(2 /", "BoundedRangeDpEvent(1 /", "half the price", COVERS),
@@ -71,7 +70,6 @@ CHOICES: tuple[Mutation, ...] = (
         "the worst wins",
         SHARE,
     ),
-    draw("choice-same-bits", "uniform.refine(uniform.bits // 64)", "uniform.refine(0)", "never decided", VAULT),
     chooser(
         "choice-half-noise",
         "scale = Fraction(query.noise_multiplier)",
@@ -120,12 +118,5 @@ CHOICES: tuple[Mutation, ...] = (
         "[y]",
         "a label that there should not be stops the answer, or is counted elsewhere",
         "vault/test_cells.py::test_a_label_is_a_column_and_none_is_out_of_range",
-    ),
-    local(
-        "choice-any-scores",
-        "return SCORES if isinstance(query, Choice) else QUESTIONS",
-        "return MAPS | SCORES if isinstance(query, Choice) else QUESTIONS",
-        "a choice is asked with a map",
-        CONTRACT,
     ),
 )

@@ -78,8 +78,8 @@ class AIM(Method):
     choices: float = setting(0.1, above=0, below=0.5)
     bins: int = setting(20, least=2, most=1000)
     degree: int = setting(2, least=1, most=4)
-    size: float = setting(1.0, above=0, most=100)
-    T: int = setting(60, least=1)
+    size: float = setting(0.3, above=0, most=100)
+    T: int = setting(40, least=1)
     sigma: float | None = setting(None, above=0)
 
     @property
