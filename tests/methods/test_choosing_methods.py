@@ -26,6 +26,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
 from limbeck.release.reader import read_release
 from limbeck.release.verification import verify
+from limbeck.report.wording import noise_form
 from limbeck.runs.log import RunLog
 from limbeck.vault.api import Answer, Asked
 from limbeck.vault.ledger import Ledger
@@ -148,6 +149,7 @@ def test_killed_and_resumed_ends_in_the_same_rows(
     assert np.array_equal(resumed.x, whole.x) and np.array_equal(resumed.y, whole.y)
     assert_paid_once(tmp_path / "b.sqlite")
     certificate = verify(out)
+    assert "choices by the exponential mechanism" in noise_form(certificate)
     assert [query.kind for query in certificate.queries].count("choice") == 1
     assert certificate.drawn == {query.label: query.count for query in certificate.queries}
 
@@ -162,8 +164,8 @@ def test_what_makes_no_sense_is_refused(name: str) -> None:
 
 
 def test_nothing_is_left_for_marginals() -> None:
-    with pytest.raises(BadSettings, match="below 1"):
-        AIM(columns=0.5, choices=0.5)
+    with pytest.raises(BadSettings, match="columns"):
+        AIM(columns=0.5)
     with pytest.raises(BadSettings, match="M=3"):
         AIM(R=5, M=3)
 

@@ -73,7 +73,7 @@ VAULT: tuple[Mutation, ...] = (
     ),
     cells(
         "cells-digest-without-edges",
-        "(cut.start, cut.numbers, _hash(cut.edges), cut.missing, ",
+        "(cut.start, cut.numbers, hash_of(cut.edges), cut.missing, ",
         "(cut.start, cut.numbers, cut.missing, ",
         "an answer for other edges is given again",
         f"{CELLS}::test_other_edges_are_another_question",

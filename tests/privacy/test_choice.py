@@ -153,6 +153,9 @@ def test_a_choice_comes_back_from_a_file_and_nothing_else_does() -> None:
     ):  # fmt: skip
         with pytest.raises(BadInput):
             query_from_dict({**stated, **change})
+    for clip in (math.inf, math.nan, 1e-200):
+        with pytest.raises(BadInput, match="clip"):
+            Choice(label="choice", map="marginal_errors", clip=clip, noise_multiplier=2.0)
     with pytest.raises(BadInput, match="whole steps"):
         query_from_dict({key: value for key, value in stated.items() if key != "step"})
 

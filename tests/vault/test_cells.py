@@ -92,3 +92,21 @@ def test_other_groups_are_another_question_and_none_is_the_one_it_always_was() -
 def test_groups_that_leave_a_category_or_a_cell_out_are_refused(groups: tuple[int, ...]) -> None:
     with pytest.raises(BadInput, match="every cell has a number"):
         dataclasses.replace(CITY, groups=groups)
+
+
+def test_a_label_is_a_column_and_none_is_out_of_range() -> None:
+    mapping = Cells(cuts=(AGE, CITY), tuples=((2,), (1, 2)), classes=2)
+    x = torch.tensor([[0.0, 0, 1, 0, 0], [0.0, 0, 0, 0, 1], [0.0, 0, 0, 1, 0]])
+    y = torch.tensor([0, 1, 7])  # one that there should not be counts as the last
+    counts = mapping.counts(x, y, torch.ones(3, dtype=torch.float64))
+    assert counts.tolist() == [1, 2, 1, 0, 0, 1, 0, 1]
+    total = mapping.clipped_sum(x, torch.zeros_like(y), y, 1, Bound(1.0, 2.0**-30))[0]
+    assert torch.equal(total, counts * (total.max() / 2)) and torch.equal(mapping.rows(x, y).sum(0) > 0, counts > 0)
+
+
+def test_a_label_makes_another_question_and_its_absence_none() -> None:
+    plain = Cells(cuts=(AGE,), tuples=((0,),))
+    assert "classes" not in plain.parameters()  # stored answers of older versions keep their digests
+    assert dataclasses.replace(plain, classes=2).digest() != plain.digest()
+    with pytest.raises(BadInput, match="classes"):
+        Cells(cuts=(AGE,), tuples=((0,),), classes=-1)

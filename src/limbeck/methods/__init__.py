@@ -97,7 +97,7 @@ def with_rows(name: str, settings: Mapping[str, Any], rows: int | None) -> Mappi
         able = [kind.name for kind in METHODS.values() if kind.sized_by_rows]
         raise BadSettings(
             f"Method '{name}' makes so many records of each class, so it takes --per-class and not --rows {rows}. "
-            f"A number of rows is for {' and '.join(able)}, which makes a whole table.",
+            f"A number of rows is for {', '.join(able[:-1])} and {able[-1]}, which make whole tables.",
             "limbeck methods",
         )
     return {**settings, "rows": rows}

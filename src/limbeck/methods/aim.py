@@ -74,12 +74,12 @@ class AIM(Method):
     rows: int | None = setting(None, least=1, most=MOST_ROWS)
     R: int | None = setting(None, least=1, most=10_000)
     M: int | None = setting(None, least=1, most=100_000)
-    columns: float = setting(0.1, above=0, below=1)
-    choices: float = setting(0.1, above=0, below=1)
+    columns: float = setting(0.1, above=0, below=0.5)
+    choices: float = setting(0.1, above=0, below=0.5)
     bins: int = setting(20, least=2, most=1000)
     degree: int = setting(2, least=1, most=4)
-    size: float = setting(1.0, above=0, most=100)
-    T: int = setting(60, least=1)
+    size: float = setting(0.3, above=0, most=100)
+    T: int = setting(40, least=1)
     sigma: float | None = setting(None, above=0)
 
     @property
@@ -93,11 +93,6 @@ class AIM(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.columns + self.choices >= 1:
-            raise BadSettings(
-                f"columns={self.columns:g} and choices={self.choices:g} leave nothing of the budget for marginals; "
-                "their sum must be below 1."
-            )
         if self.R is not None and self.M is not None and self.M < self.R:
             raise BadSettings(f"Every round takes an answer, so M={self.M} must be at least R={self.R}.")
 

@@ -54,7 +54,7 @@ def profile(range_: float, epsilon: float) -> float:
     """The delta that goes with an epsilon: H above, in plain form.
 
     >>> round(profile(1.0, 0.5), 6), profile(1.0, 1.0), round(profile(1.0, -9.0), 6)
-    (0.077412, 0.0, 0.999877)
+    (0.077405, 0.0, 0.999877)
     """
     if epsilon >= range_:
         return 0.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from limbeck.privacy.numbers import finite_or_word
-from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.queries import Choice, ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import unit_words
 from limbeck.release.certificate import Certificate
@@ -263,7 +263,10 @@ def noise_form(certificate: Certificate) -> str:
         return ""
     if not certificate.sampler_delta:
         return "Gaussian, in double precision"
-    return f"Gaussian, in whole steps, sampled exactly: adds less than {certificate.sampler_delta * 1.1:.0e} to delta"
+    chosen = any(isinstance(query, Choice) for query in certificate.queries)
+    choices = "; choices by the exponential mechanism, drawn exactly" if chosen else ""
+    words = "Gaussian, in whole steps, sampled exactly: adds less than"
+    return f"{words} {certificate.sampler_delta * 1.1:.0e} to delta{choices}"
 
 
 def query_rows(certificate: Certificate) -> list[QueryRow]:
