@@ -22,11 +22,10 @@ from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_tex
 from limbeck.privacy.rule_reading import rules_of
 from limbeck.privacy.rules import Rules
 from limbeck.privacy.toml_file import read_toml
-from limbeck.privacy.unit import UNIT_RECORD, require_unit, unit_words
+from limbeck.privacy.unit import ADD_REMOVE, UNIT_RECORD, require_unit, unit_words
 
 __all__ = ["ADD_REMOVE", "LEAST_APART", "Column", "Schema"]
 
-ADD_REMOVE = "add_remove"
 # The one class of a table without a label: all of its records.
 NO_CLASSES = ("all records",)
 # Entries that came after the first certificates. One that is absent says nothing.
