@@ -90,22 +90,20 @@ def set_faint_zeros(measured: Measured) -> None:
     other. It is done only where the columns look like that: of every cell with enough records to tell, one cell of the other
     column surely has them, and all that is left together is nothing that the noise would not make.
     """
-    total = measured.pairs.sum(0)
+    total, noise = measured.pairs.sum(0), measured.precision.clone()
     for first, second in itertools.permutations(measured.blocks(), 2):
         precision = measured.precision[first, second]
         if not bool((precision > 0).all()):
             continue
-        counts, deviation = total[first, second], (len(measured.pairs) / precision).sqrt()
+        counts, deviation = total[first, second], (len(measured.pairs) / noise[first, second]).sqrt()
         seen = counts > SEEN * deviation
         if not _says(seen, counts, deviation):
             continue
         faint = ~seen & seen.any(1, keepdim=True) & seen.any(0, keepdim=True)
-        for pairs, rows, columns, cells in (
-            (measured.pairs, first, second, faint),
-            (measured.pairs, second, first, faint.T),
-        ):
-            block = pairs[:, rows, columns]
-            block[:, cells] = 0.0
+        for rows, columns, cells in ((first, second, faint), (second, first, faint.T)):
+            measured.pairs[:, rows, columns][:, cells] = 0.0
+            # Both directions may see the same cells; they are made surer once.
+            measured.precision[rows, columns][cells] = SURER * noise[rows, columns][cells]
 
 
 def _says(seen: Tensor, counts: Tensor, deviation: Tensor) -> bool:
