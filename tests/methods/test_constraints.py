@@ -24,9 +24,10 @@ from limbeck.errors import BadInput, BadSettings, NotAuthentic
 from limbeck.methods import METHODS, method_named
 from limbeck.methods.mosaic.axes import asked_columns, axes_cut_at, fine_axes
 from limbeck.methods.mosaic.keeping import kept_rows, numbered
+from limbeck.methods.mosaic.measured import Measured, as_matrix
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import TableModel
-from limbeck.methods.mosaic.zeros import impossible
+from limbeck.methods.mosaic.zeros import impossible, set_faint_zeros
 from limbeck.privacy.schema import Column, Schema
 from limbeck.privacy.witness import witness
 from limbeck.progress import Silent
@@ -308,3 +309,24 @@ def test_conditions_may_name_the_label() -> None:
     x, y = generator(schema).sample(300)
     ages = decode_rows(x, schema)["age"]
     assert not ((ages < 50) & (y == 0)).any() and (y == 0).any() and ((ages < 50) & (y == 1)).any()
+
+
+def _measured(shares: torch.Tensor, noise: float) -> Measured:
+    sizes = (shares.shape[0], shares.shape[1])
+    cells = shares + noise * torch.randn(shares.shape, generator=torch.Generator().manual_seed(0))
+    pairs = as_matrix(cells.flatten()[None], sizes)
+    precision = as_matrix(torch.full((1, shares.numel()), noise**-2), sizes)[0]
+    return Measured(sizes, torch.ones(1, sum(sizes)), torch.ones(sum(sizes)), pairs, precision)
+
+
+def test_of_two_columns_that_say_the_same_faint_cells_are_empty_and_of_others_they_stay() -> None:
+    same = _measured(torch.eye(6) / 6, 0.003)
+    set_faint_zeros(same)
+    assert torch.equal(same.pairs[0, :6, 6:] != 0, torch.eye(6) == 1) and torch.equal(same.pairs, same.pairs.mT)
+    assert float(same.precision[0, 7]) == pytest.approx(25 * 0.003**-2) and float(
+        same.precision[0, 6]
+    ) == pytest.approx(0.003**-2)
+    leak = _measured(0.7 * torch.eye(6) / 6 + 0.3 / 36, 0.003)  # one in four says something else
+    before = leak.pairs.clone()
+    set_faint_zeros(leak)
+    assert torch.equal(leak.pairs, before)
