@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupted import assert_paid_once
 
+import working as work
 from clinic import CLINIC, CONSTRAINTS, DECLARED, plainly_kept, visits
+from limbeck.data.records import Records
+from limbeck.data.source import DataSource
 from limbeck.data.table import decode_rows, encode_rows
-from limbeck.errors import BadInput, BadSettings
+from limbeck.errors import BadInput, BadSettings, NotAuthentic
 from limbeck.methods import METHODS, method_named
 from limbeck.methods.mosaic.axes import asked_columns, axes_cut_at, fine_axes
 from limbeck.methods.mosaic.keeping import kept_rows, numbered
@@ -23,10 +29,16 @@ from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.zeros import impossible
 from limbeck.privacy.schema import Column, Schema
 from limbeck.privacy.witness import witness
+from limbeck.progress import Silent
 from limbeck.release.certificate import Certificate
+from limbeck.release.generator import load_generator
+from limbeck.release.reader import read_release
 from limbeck.release.table_generator import TableGenerator
+from limbeck.release.verification import verify
 from limbeck.release.violations import violations
+from limbeck.runs.log import RunLog
 from limbeck.runs.planning import make_plan
+from limbeck.vault.ledger import Ledger
 
 
 def model(schema: Schema, seed: int = 0) -> TableModel:
@@ -219,6 +231,70 @@ def test_other_methods_and_more_rows_than_unique_values_are_refused() -> None:
     assert sorted(decode_rows(generator(small).sample(50)[0], small)["id"]) == list(range(1, 51))
     with pytest.raises(BadInput, match="'id' is unique"):
         generator(small).sample(5, where=["id > 3"])
+
+
+def released(root: Path, name: str = "out") -> Path:
+    x = encode_rows(visits(400), CLINIC)
+    source = DataSource(CLINIC, "here", lambda _: Records(x, np.zeros(len(x), dtype=np.int64)))
+    chosen = {"T": 6, "components": 6, "rows": 60, "sigma": 2.0}
+    plan = work.make_plan(CLINIC, method_named("mosaic", chosen), None, 1e-5)
+    asked = work.asked(data=None, ledger=str(root / f"{name}.sqlite"), insecure_seed=7)
+    return work.condense(asked, plan, source, root / name, Silent(), checkpoint_seconds=0.0).release
+
+
+def test_a_release_keeps_them_and_so_does_what_is_drawn_from_it(tmp_path: Path) -> None:
+    release = released(tmp_path)
+    verify(release)
+    columns = pq.read_table(release / "data" / "train.parquet").to_pydict()
+    assert plainly_kept(columns) and len(columns["id"]) == 60
+    x, _ = load_generator(release).sample(100, where=["gross < 900"])
+    assert plainly_kept(decode_rows(x, CLINIC))
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), [(Ledger, "store", 2), (RunLog, "_save", 3), (Ledger, "finish", 1)])
+def test_killed_and_resumed_ends_in_the_same_rows(
+    tmp_path: Path, owner: type, name: str, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = read_release(released(tmp_path, "whole"))
+    original, calls = getattr(owner, name), [0]
+
+    def breaking(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == call:
+            raise KeyboardInterrupt
+        return original(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, breaking)
+        with pytest.raises(KeyboardInterrupt):
+            released(tmp_path)
+    x = encode_rows(visits(400), CLINIC)
+    source = DataSource(CLINIC, "here", lambda _: Records(x, np.zeros(len(x), dtype=np.int64)))
+    resumed = read_release(work.resume(tmp_path / "out", Silent(), source=source).release)
+    assert np.array_equal(resumed.x, whole.x)
+    assert_paid_once(tmp_path / "out.sqlite")
+
+
+def test_verify_finds_rows_that_break_a_constraint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unkept(x: Any, *others: Any) -> Any:
+        x[:, 1], x[:, 7:9] = -1.0, [1, 0]
+        return x, np.zeros(len(x), dtype=np.int64)
+
+    monkeypatch.setattr("limbeck.methods.mosaic.method.kept_rows", unkept)
+    with pytest.raises(NotAuthentic, match="60 of 60 rows break a constraint"):
+        verify(released(tmp_path))
+
+
+def test_whatever_records_hold_only_what_was_declared_comes_out(tmp_path: Path) -> None:
+    """Poison: records that break every constraint, and values that are none."""
+    x = np.full((300, CLINIC.numbers), np.nan, dtype=np.float32)
+    x[100:200] = 1e30
+    source = DataSource(CLINIC, "here", lambda _: Records(x, np.zeros(300, dtype=np.int64)))
+    plan = work.make_plan(CLINIC, method_named("mosaic", {"T": 3, "components": 3, "rows": 50}), 1.0, 1e-5)
+    asked = work.asked(data=None, ledger=str(tmp_path / "l.sqlite"))
+    release = work.condense(asked, plan, source, tmp_path / "out", Silent()).release
+    verify(release)
+    assert plainly_kept(pq.read_table(release / "data" / "train.parquet").to_pydict())
 
 
 def test_conditions_may_name_the_label() -> None:

@@ -167,3 +167,10 @@ def test_a_million_rows() -> None:
         real, own = numbers(columns[name]), _ordinals(made[name])
         assert own.mean() == pytest.approx(real.mean(), abs=0.05 * real.std())
     assert np.mean(made["city"] == "c399") == pytest.approx(np.mean(np.array(columns["city"]) == "c399"), rel=0.3)
+
+
+def test_values_that_are_clamped_to_the_end_of_a_range_stay_there() -> None:
+    columns = table(5000)
+    columns["cost"] = np.where(np.arange(5000) % 40 == 0, 1e6, columns["cost"]).tolist()
+    made = run(columns, noise=10.0)
+    assert np.mean(made["cost"] > 99_000) == pytest.approx(1 / 40, abs=0.008)

@@ -14,6 +14,7 @@ staging, checkpoint = Faults("release/staged.py"), Faults("runs/checkpoint.py")
 provenance = Faults("evaluate/provenance.py")
 rows = Faults(
     "methods/mosaic/model.py",
+    "methods/mosaic/insides.py",
     "methods/mosaic/axes.py",
     "privacy/condition.py",
     "release/conditions.py",
@@ -30,6 +31,7 @@ WORDS = "privacy/test_certificate_words.py"
 EDITIONS = "release/test_editions.py"
 STAGING = "runs/test_damage.py"
 PROVENANCE = "cli/test_evaluate.py"
+CONSTRAINTS = "methods/test_constraints.py"
 MODEL, DRAWN = "methods/test_table_model.py", "release/test_table_generator.py"
 
 RELEASE: tuple[Mutation, ...] = (
@@ -308,6 +310,27 @@ RELEASE: tuple[Mutation, ...] = (
         "np.ones(len(labels), dtype=bool)",
         "rows that do not keep to a condition are given",
         f"{DRAWN}::test_a_network_that_makes_a_table_takes_conditions_too",
+    ),
+    rows(
+        "drawn-constraints-not-checked",
+        "self.classes()[y] & hold(x, y, self.schema)",
+        "self.classes()[y]",
+        "rows that break a declared constraint are given",
+        f"{CONSTRAINTS}::test_every_sampled_row_keeps_to_constraints_and_conditions",
+    ),
+    rows(
+        "drawn-finer-cells-anyhow",
+        "if not np.allclose(np.bincount(owner, weights=shares), 1, atol=1e-6):",
+        "if not len(shares):",
+        "a damaged model is drawn from",
+        f"{MODEL}::test_finer_cells_that_do_not_fit_are_refused",
+    ),
+    certificate(
+        "certificate-broken-constraints",
+        "    require_kept(release, certificate)\n",
+        "",
+        "rows break what the certificate declares",
+        f"{CONSTRAINTS}::test_verify_finds_rows_that_break_a_constraint",
     ),
     rows(
         "drawn-gap-differs",

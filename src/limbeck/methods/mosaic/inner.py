@@ -16,6 +16,7 @@ Places = NDArray[np.int64]
 
 PIECES = 32  # finer cells of a cell of numbers, at most: a power of 2
 MOST_RATE = 200.0
+END = 3.0  # standard deviations of noise that an end of the range has to have to count
 DOUBT = 4.0  # variances of noise that a difference has to have to count
 
 
@@ -45,13 +46,14 @@ class Inner:
 
 
 def pieces(starts: Places, fine: int) -> Places:
-    """Where finer cells begin among `fine` ones, if cells begin at `starts`: up to PIECES of equal length in each."""
+    """Where finer cells begin among `fine` ones, if cells begin at `starts`: up to PIECES of equal length in each, and the very
+    first and last by themselves, because values outside of a public range are read as its ends."""
     ends = np.append(starts[1:], fine)
     found = []
     for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
         step = -(-(end - begin) // PIECES)
         found.append(np.arange(begin, end, step))
-    return np.concatenate(found)
+    return np.unique(np.concatenate([*found, [min(1, fine - 1), fine - 1]]))
 
 
 def shares_of_numbers(
@@ -67,9 +69,24 @@ def shares_of_numbers(
     for cell in range(int(owner[-1]) + 1):
         part = np.flatnonzero(owner == cell)
         if len(part) > 1:
-            expected = _expected(widths[part], rates[cell])
-            shares[part] = _shrunk(counts[part], sizes[part] * noise**2, expected)
+            ends = [place for place in (0, len(counts) - 1) if place in part and sizes[place] == 1]
+            shares[part] = _of_cell(counts, sizes * noise**2, widths, part, ends, rates[cell], totals[cell])
     return shares
+
+
+def _of_cell(
+    counts: Numbers, variances: Numbers, widths: Numbers, part: Places, ends: list[int], rate: float, total: float
+) -> Numbers:
+    """Shares of the pieces of one cell. An end of the range that surely has records has what was counted there."""
+    heavy = [place for place in ends if counts[place] > END * np.sqrt(variances[place])]
+    own = np.minimum(counts[heavy] / max(total, counts[heavy].sum(), 1.0), 1.0)
+    others = part[~np.isin(part, heavy)]
+    found = np.zeros(len(counts))
+    found[heavy] = own if len(others) else own / own.sum()
+    if len(others):
+        expected = _expected(widths[others], rate)
+        found[others] = (1 - own.sum()) * _shrunk(counts[others], variances[others], expected)
+    return found[part]
 
 
 def _rates(totals: Numbers, widths: Numbers, members: NDArray[np.int64]) -> Numbers:

@@ -37,7 +37,7 @@ from limbeck.methods.mosaic.labels import balanced, fitted
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import Labels, TableModel
-from limbeck.methods.mosaic.zeros import set_zeros
+from limbeck.methods.mosaic.zeros import set_faint_zeros, set_zeros
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
@@ -185,6 +185,7 @@ class Mosaic(Method):
         measured.pairs.copy_(as_matrix(values, measured.sizes))
         noise = max(answer.noise_std / cells.weight, LEAST_NOISE) / records
         measured.precision.copy_(as_matrix(torch.full((1, cells.width), noise**-2), measured.sizes)[0])
+        set_faint_zeros(measured)
         set_zeros(measured, rules, axes)
 
     def _drawn(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> SyntheticSet:

@@ -1,4 +1,4 @@
-"""Cells that no row can lie in, by the declared constraints: what is measured there is noise, and known to be 0."""
+"""Cells that no row lies in: by a declared constraint, which is known, or because two columns say the same, which is seen."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.measured import Measured
@@ -15,6 +16,9 @@ from limbeck.privacy.condition import EQUALITY
 from limbeck.privacy.rules import Literal, Rules
 
 Mask = NDArray[np.bool_]
+SEEN = 4.0  # standard deviations of noise that a count is above where it surely is one
+LEAST_ROWS = 3  # cells of a column that say something, for it to be more than chance
+DOUBT = 2.0  # standard deviations that what is left may have
 SURER = 25.0  # times the precision of what was measured: known, but no reason to fit nothing else
 
 
@@ -77,3 +81,36 @@ def surely(literal: Literal, axis: Axis) -> Mask:
     if axis.groups:
         found = np.bincount(axis.groups, weights=~found) == 0
     return np.append(found, [bool(literal.of(np.array([np.nan]))[0])] * axis.column.missing).astype(np.bool_)
+
+
+def set_faint_zeros(measured: Measured) -> None:
+    """Of two columns one of which says what the other is, cells that hold nothing to be seen become 0, in place.
+
+    A mixture cannot be below 0, so it fits the half of the noise that is above, and two columns that say the same contradict each
+    other. It is done only where the columns look like that: of every cell with enough records to tell, one cell of the other
+    column surely has them, and all that is left together is nothing that the noise would not make.
+    """
+    total = measured.pairs.sum(0)
+    for first, second in itertools.permutations(measured.blocks(), 2):
+        precision = measured.precision[first, second]
+        if not bool((precision > 0).all()):
+            continue
+        counts, deviation = total[first, second], (len(measured.pairs) / precision).sqrt()
+        seen = counts > SEEN * deviation
+        if not _says(seen, counts, deviation):
+            continue
+        faint = ~seen & seen.any(1, keepdim=True) & seen.any(0, keepdim=True)
+        for pairs, rows, columns, cells in (
+            (measured.pairs, first, second, faint),
+            (measured.pairs, second, first, faint.T),
+        ):
+            block = pairs[:, rows, columns]
+            block[:, cells] = 0.0
+
+
+def _says(seen: Tensor, counts: Tensor, deviation: Tensor) -> bool:
+    """Whether a cell of the rows' column says which one of the columns' column it goes with."""
+    rows = seen.any(1)
+    left = counts[rows][~seen[rows]]
+    noise = float(deviation[rows][~seen[rows]].square().sum().sqrt())
+    return int(rows.sum()) >= LEAST_ROWS and int(seen.sum(1).max()) == 1 and float(left.sum()) < DOUBT * noise
