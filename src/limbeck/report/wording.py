@@ -168,11 +168,12 @@ def not_promised(certificate: Certificate, schema: Schema) -> list[str]:
         return []
     sizes = ", the class sizes" if schema.class_sizes is not None else ""
     content = "column names, value ranges and categories" if schema.columns else "record shape and value range"
+    classes = ", the class names" if schema.has_label else ""
     return [
         several_limit(certificate),
         "Secrecy of facts about the whole group. What is true of the population can be learned from this "
         f"{noun(certificate)}, as it could be without any one {protected(certificate).noun}.",
-        f"Secrecy of what was declared public. That is the name of the data set, {content}, the class names, the "
+        f"Secrecy of what was declared public. That is the name of the data set, {content}{classes}, the "
         f"approximate number of records ({schema.records}){public_persons(schema)}{sizes}.",
         "The same for several releases. Each further release from the same records adds to what is spent; the owner's "
         "ledger keeps count.",

@@ -27,6 +27,7 @@ class Cut:
     numbers  how many of them: of several the largest says which cell it is, one is cut at the edges
     edges    in encoded units; a number on an edge lies above it
     missing  whether one more number says that there is no value, which is the last cell
+    groups   of several numbers: the cell of each, where some share one; every cell from 0 on has a number
 
     >>> column = Cut(start=0, numbers=1, edges=torch.tensor([-0.5, 0.5], dtype=torch.float64), missing=True)
     >>> column.cells, column.of(torch.tensor([[-1.0, 0.0], [0.5, 0.0], [0.9, 1.0]])).tolist()
@@ -37,14 +38,19 @@ class Cut:
     numbers: int
     edges: Tensor
     missing: bool = False
+    groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.groups and (len(self.groups) != self.numbers or set(self.groups) != set(range(max(self.groups) + 1))):
+            raise BadInput("Groups give each of a column's numbers its cell, and every cell has a number.")
         is_cut = self.numbers == 1 and self.edges.dim() == 1
         if self.start < 0 or self.numbers < 1 or not (is_cut or (self.edges.dim() == 1 and not len(self.edges))):
             raise BadInput("A column is cut at a list of edges, or it has a number for each of its cells.")
 
     @property
     def cells(self) -> int:
+        if self.groups:
+            return max(self.groups) + 1 + self.missing
         return (len(self.edges) + 1 if self.numbers == 1 else self.numbers) + self.missing
 
     @property
@@ -54,7 +60,11 @@ class Cut:
     def of(self, x: Tensor) -> Tensor:
         """The cell of each record. A function of the record alone, which every record has (rule 8)."""
         if self.numbers > 1:
-            return x[:, self.start : self.end].argmax(1)
+            largest = x[:, self.start : self.end].argmax(1)
+            cell_of = torch.tensor(
+                [*self.groups, *([max(self.groups) + 1] if self.missing else [])] if self.groups else []
+            )
+            return cell_of.to(x.device)[largest] if self.groups else largest
         values = x[:, self.start].double().contiguous()
         cells = torch.searchsorted(self.edges.double().to(x.device), values, right=True)
         if not self.missing:
@@ -160,8 +170,12 @@ class Cells(Map):
         return math.floor(most / bound.step) if bound.step else most
 
     def parameters(self) -> dict[str, Any]:
-        cuts = [(cut.start, cut.numbers, hash_of(cut.edges), cut.missing) for cut in self.cuts]
-        label = {"classes": self.classes} if self.classes else {}  # without it the fingerprints of older runs
+        # Without groups and classes as it always was: a stored answer is found by its digest.
+        cuts = [
+            (cut.start, cut.numbers, hash_of(cut.edges), cut.missing, *([cut.groups] if cut.groups else []))
+            for cut in self.cuts
+        ]
+        label = {"classes": self.classes} if self.classes else {}
         return {"cuts": cuts, "tuples": self.tuples, **label}
 
 
