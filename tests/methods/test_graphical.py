@@ -110,12 +110,10 @@ def test_it_agrees_with_private_pgm() -> None:
     }
     names = "abcde"
     domain = mbi.Domain(tuple(names), SIZES)
-    theirs = mbi.estimation.mirror_descent(
-        domain,
-        [mbi.LinearMeasurement(table.flatten(), tuple(names[p] for p in part), 5.0) for part, table in noised.items()],
-        known_total=1000.0,
-        iters=5000,
-    )
+    told = [
+        mbi.LinearMeasurement(table.flatten(), tuple(names[p] for p in part), 5.0) for part, table in noised.items()
+    ]
+    theirs = mbi.estimation.MirrorDescent().estimate(domain, told, known_total=1000.0, iters=5000)
     measured = [measurement(part, torch.from_numpy(table.flatten()), 5.0) for part, table in noised.items()]
     ours = fitted(GraphicalModel.even(JunctionTree.of(SIZES, [])), measured, 1000.0, 5000)
     for part in combinations(EVERY, 2):
