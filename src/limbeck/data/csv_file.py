@@ -7,29 +7,41 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from limbeck.data.limits import BYTES_PER_CELL, MOST_LINE, most_bytes, require_few_columns, require_room
 from limbeck.errors import DataNotFound, DataUnreadable, TooLarge
 
 # Cells that a file does not have itself, because its rows are short.
 MOST_ADDED = 4_000_000
+# A byte that is no UTF-8 is content of a record, so it must not raise; it becomes an unknown category.
+AS_TEXT: Any = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
     """The names in the header line, and the rows after it."""
+    with sentences(path), path.open(**AS_TEXT) as file:
+        yield table_of(file, path)
+
+
+def table_of(file: TextIO, path: Path) -> tuple[list[str], Iterator[list[str]]]:
+    """The names in the header line of an open file, and the rows after it. Both are read under `sentences`."""
+    reader = csv.reader(_lines(file, path), skipinitialspace=True)
+    header = [name.strip() for name in next(reader, [])]
+    require_few_columns(len(header), path)
+    if not header or len(set(header)) != len(header):
+        raise DataUnreadable(f"{path} needs a header line with {'distinct' if header else 'the'} column names.")
+    return header, (row for row in reader if row)
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, as a sentence."""
     # Python's limit on a cell is 131,072 characters. A long text in a column that nobody asked for is no failure.
     before = csv.field_size_limit(MOST_LINE)
     try:
-        # A byte that is no UTF-8 is content of a record, so it must not raise; it becomes an unknown category.
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            reader = csv.reader(_lines(file, path), skipinitialspace=True)
-            header = [name.strip() for name in next(reader, [])]
-            require_few_columns(len(header), path)
-            if not header or len(set(header)) != len(header):
-                raise DataUnreadable(f"{path} needs a header line with {'distinct' if header else 'the'} column names.")
-            yield header, (row for row in reader if row)
+        yield
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
     except (OSError, csv.Error) as error:

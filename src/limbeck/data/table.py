@@ -59,10 +59,15 @@ def wanted_columns(schema: Schema) -> list[str]:
 def read(path: Path, schema: Schema) -> Records:
     names = wanted_columns(schema)
     with csv_file.opened(path) as (header, rows):
-        require_columns(header, schema, path)
-        index_of = {name: index for index, name in enumerate(header)}
-        pieces = csv_file.pieces(rows, [index_of[name] for name in names], rows_at_once(schema), path)
+        pieces = csv_file.pieces(rows, places_of(header, schema, path), rows_at_once(schema), path)
         return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
+
+
+def places_of(header: Sequence[str], schema: Schema, path: Path) -> list[int]:
+    """Where the columns of `wanted_columns` stand in a row."""
+    require_columns(header, schema, path)
+    index_of = {name: index for index, name in enumerate(header)}
+    return [index_of[name] for name in wanted_columns(schema)]
 
 
 def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path) -> Records:
@@ -73,14 +78,20 @@ def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path
         require_count(rows, schema, path)
         each = schema.numbers * 8 + (16 if schema.by_person else 0)  # the pieces, and the whole made of them
         require_room(rows * each, path, schema)
-        blocks.append(encode_rows(columns, schema))
-        labels.append(class_indices(columns[schema.label], schema, str(path)))
+        found = as_piece(columns, schema, path)
+        blocks.append(found.x)
+        labels.append(found.y)
         if schema.by_person:
             persons.append(unit_codes(columns[schema.unit], str(path)))
     if not rows:
         raise DataUnreadable(f"{path} holds no record.")
     units = np.concatenate(persons) if persons else None
     return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path), units)
+
+
+def as_piece(columns: Mapping[str, Sequence[Any]], schema: Schema, path: Path) -> Records:
+    """Some rows of a table, without their persons."""
+    return Records(encode_rows(columns, schema), class_indices(columns[schema.label], schema, str(path)))
 
 
 def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:
