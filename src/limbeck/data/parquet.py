@@ -69,7 +69,10 @@ def _few_columns(file: Any, path: Path) -> int:
 
 def batches(file: Any, names: list[str], path: Path, schema: Schema | None, size: int) -> Iterator[Any]:
     """The columns in pieces of at most `size` rows."""
-    return iter(file.iter_batches(batch_size=rows_at_once(file, names, path, schema, size), columns=names))
+    most = rows_at_once(file, names, path, schema, size)
+    # Row group by row group: Arrow cannot join images of two of them in one piece.
+    groups = range(file.metadata.num_row_groups)
+    return (batch for group in groups for batch in file.iter_batches(most, row_groups=[group], columns=names))
 
 
 def rows_at_once(file: Any, names: list[str], path: Path, schema: Schema | None, size: int) -> int:

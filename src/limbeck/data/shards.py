@@ -52,7 +52,9 @@ def in_folder(folder: Path) -> list[Path]:
 def _of_one_kind(files: Sequence[Path], spec: str) -> list[Path]:
     kinds = {file.suffix.lower() for file in files}
     if len(kinds) > 1 or not kinds <= set(SUFFIXES):
-        raise BadInput(f"'{spec}' lists files of the kinds {', '.join(sorted(kinds))}; they must be of one of {SUFFIXES}.")
+        raise BadInput(
+            f"'{spec}' lists files of the kinds {', '.join(sorted(kinds))}; they must be of one of {SUFFIXES}."
+        )
     if len(set(files)) < len(files):
         raise BadInput(f"'{spec}' lists a file twice, and a record that counts twice is not protected as one.")
     for file in files:

@@ -15,6 +15,7 @@ from limbeck.data.streams.rows import Form, PackedRows, PlainRows, RowCursor, St
 from limbeck.data.streams.stream import Cursor, Places, piece_of
 from limbeck.privacy.schema import Schema
 
+NAMES = ("x", "y")
 Sentences = Callable[[Path], AbstractContextManager[None]]
 
 
@@ -63,6 +64,7 @@ class _ArrayCursor:
     def take(self, count: int, wanted: Places | None = None) -> tuple[int, Records]:
         count = min(count, self._left)
         self._left -= count
+        wanted = None if wanted is None else wanted[wanted < count]
         stream = self._stream
         with stream.sentences(stream.files[0]):
             x, y = self._x.take(count, wanted), self._y.take(count, wanted)
@@ -79,8 +81,8 @@ def _judged(stream: ArrayStream) -> ArrayStream:
 def idx_stream(images: Path, schema: Schema) -> ArrayStream:
     labels = idx.labels_beside(images)
     idx.require_records(images, schema)
-    parts = [_idx_rows(file) for file in (images, labels)]
-    return _judged(ArrayStream(str(images), schema, *parts, (images, labels), idx.sentences))
+    x, y = _idx_rows(images), _idx_rows(labels)
+    return _judged(ArrayStream(str(images), schema, x, y, (images, labels), idx.sentences))
 
 
 def _idx_rows(path: Path) -> StoredRows:
@@ -92,30 +94,35 @@ def _idx_rows(path: Path) -> StoredRows:
 
 
 def npy_stream(records: Path, schema: Schema) -> ArrayStream | None:
+    """None where an array is stored column by column: a record does not lie in one piece."""
     labels = npy.labels_beside(records)
     npy.require_records(records, schema)
-    parts: list[StoredRows] = []
-    for path in (records, labels):
-        found = npy.announced(path)
-        if found.by_columns:
-            return None
-        parts.append(PlainRows(path, found.begin, Form(found.header.shape, found.header.dtype)))
-    return _judged(ArrayStream(str(records), schema, *parts, (records, labels), npy.sentences))
+    found = [npy.announced(path) for path in (records, labels)]
+    if any(each.by_columns for each in found):
+        return None
+    x, y = (
+        PlainRows(path, each.begin, Form(each.header.shape, each.header.dtype))
+        for path, each in zip((records, labels), found, strict=True)
+    )
+    return _judged(ArrayStream(str(records), schema, x, y, (records, labels), npy.sentences))
 
 
 def npz_stream(path: Path, schema: Schema) -> ArrayStream | None:
-    """None where an array is stored column by column: a record does not lie in one piece."""
-    parts: list[StoredRows] = []
+    """The same for an archive. Members that are not packed are read where they lie; the first pass compares their checksums."""
     with arrays.opened(path) as archive:
-        members = arrays.members(archive, ("x", "y"), path)
-        for name in ("x", "y"):
-            found = arrays.placed(archive, members[name], path)
-            if found.by_columns:
-                return None
-            form = Form(found.header.shape, found.header.dtype)
-            if found.begin is not None:
-                parts.append(PlainRows(path, found.begin, form))
-            else:
-                parts.append(PackedRows(path, lambda name=name: arrays.numbers(path, name), form))  # type: ignore[misc]
-    damage = (lambda: arrays.require_sums(path, ("x", "y"))) if isinstance(parts[0], PlainRows) else (lambda: None)
-    return _judged(ArrayStream(str(path), schema, *parts, (path,), arrays.sentences, damage))
+        members = arrays.members(archive, NAMES, path)
+        found = [arrays.placed(archive, members[name], path) for name in NAMES]
+    if any(each.by_columns for each in found):
+        return None
+    x, y = (_npz_rows(path, name, each) for name, each in zip(NAMES, found, strict=True))
+    plain = [name for name, each in zip(NAMES, found, strict=True) if each.begin is not None]
+    return _judged(
+        ArrayStream(str(path), schema, x, y, (path,), arrays.sentences, lambda: arrays.require_sums(path, plain))
+    )
+
+
+def _npz_rows(path: Path, name: str, found: arrays.Placed) -> StoredRows:
+    form = Form(found.header.shape, found.header.dtype)
+    if found.begin is not None:
+        return PlainRows(path, found.begin, form)
+    return PackedRows(path, lambda: arrays.numbers(path, name), form)

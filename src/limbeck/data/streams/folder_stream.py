@@ -59,7 +59,7 @@ class _FolderCursor:
 
     def take(self, count: int, wanted: Places | None = None) -> tuple[int, Records]:
         count = min(count, self._count - self._passed)
-        places = self._passed + (np.arange(count) if wanted is None else wanted)
+        places = self._passed + (np.arange(count) if wanted is None else wanted[wanted < count])
         x = np.empty((len(places), *self._schema.shape), dtype=images.raw_dtype(self._schema))
         y = np.empty(len(places), dtype=np.int64)
         for row, place in enumerate(places.tolist()):
@@ -74,9 +74,7 @@ class _FolderCursor:
 def folder_stream(path: Path, schema: Schema) -> FolderStream:
     index = folder.require_classes(path, schema)
     subs = folder.class_folders(path)
-    found = tuple(
-        (sub, index[sub.name], tuple(file.name for file in folder.image_files(sub))) for sub in subs
-    )
+    found = tuple((sub, index[sub.name], tuple(file.name for file in folder.image_files(sub))) for sub in subs)
     stream = FolderStream(path, schema, found)
     if not stream.count:
         raise DataUnreadable(f"{path} holds no image; expected one sub-folder of images per class.")

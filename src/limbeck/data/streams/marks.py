@@ -48,6 +48,7 @@ def mark_files(folder: Path, names: Iterable[str]) -> Mark:
 def has_changed(where: str) -> DataUnreadable:
     """The same sentence whatever has changed, and whichever record was about to be read."""
     return DataUnreadable(
-        f"{where} is no longer what it was when this run first read it, and it is read again for every answer, so nothing more is "
-        "answered. What was answered before is kept. Put the files back as they were and resume the run, or start a new one."
+        f"{where} is no longer what it was when this run first read it, and it is read again for every answer, so nothing "
+        "more is answered. What was answered before is kept. Put the files back as they were and resume the run, or start a "
+        "new one."
     )

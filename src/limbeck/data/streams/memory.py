@@ -58,7 +58,7 @@ def require_memory(needed: int, where: str) -> None:
     if needed > allowed:
         raise TooLarge(
             f"{where} has to be held whole for this, which takes about {size_words(needed)} of memory, and "
-            f"{size_words(allowed)} are free here. Sums over single records are read in pieces instead, in however little memory; "
+            f"{size_words(allowed)} are free here. Sums over single records are read in pieces instead, in little memory; "
             "teachers, persons as the unit, drafts of schemas and scores need the records together. Use a larger machine, "
             "or a part of the data."
         )

@@ -35,7 +35,11 @@ class ParquetStream:
     def room(self) -> int:
         with parquet.opened(self.path) as file:
             rows = int(file.metadata.num_rows)
-        return rows * self.schema.numbers * (np.dtype(images.raw_dtype(self.schema)).itemsize if self.schema.is_image else 8)
+        return (
+            rows
+            * self.schema.numbers
+            * (np.dtype(images.raw_dtype(self.schema)).itemsize if self.schema.is_image else 8)
+        )
 
     def marks(self) -> tuple[Mark, ...]:
         return (mark_file(self.path),)
@@ -110,9 +114,7 @@ class _ParquetCursor:
         while self._at_border():
             if self._next == len(self._groups):
                 return None
-            self._batches = self._file.iter_batches(
-                batch_size=self._size, row_groups=[self._next], columns=self._names
-            )
+            self._batches = self._file.iter_batches(batch_size=self._size, row_groups=[self._next], columns=self._names)
             self._next += 1
         batch = self._batch
         self._batch = batch.slice(most) if len(batch) > most else None

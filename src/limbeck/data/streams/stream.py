@@ -1,8 +1,8 @@
 """Records that are read piece by piece, in the order of their files: what every such reader is.
 
-A reader in `limbeck.data` holds a set as one array. A stream holds none of it: whoever reads opens a cursor, takes the next records,
-all of them or those at chosen places, and closes it. Every answer of a vault is one such pass. A record has the same bits in
-both, because both come from the same functions of one record.
+A reader in `limbeck.data` holds a set as one array. A stream holds none of it: whoever reads opens a cursor, takes the next
+records, all of them or those at chosen places, and closes it. Every answer of a vault is one such pass. A record has the same
+bits in both, because both come from the same functions of one record.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Cursor(Protocol):
 
     def take(self, count: int, wanted: Places | None = None) -> tuple[int, Records]:
         """How many of the next `count` records there are, and those of them at `wanted`, which rise from 0; None for all.
+        Places after the last record are left out.
 
         Memory grows with what is wanted, not with `count`.
         """

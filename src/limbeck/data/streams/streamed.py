@@ -1,7 +1,7 @@
 """Streamed records as a vault holds them: nothing but how many there are, which of them belong to it, and marks of the files.
 
-The first pass reads every record once, so that whatever is wrong with a file is found before the first answer, and found whoever is
-in a sample later on. Every pass after it expects the same files: their marks are compared when it begins and when it ends.
+The first pass reads every record once, so that whatever is wrong with a file is found before the first answer, and found whoever
+is in a sample later on. Every pass after it expects the same files: their marks are compared when it begins and when it ends.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def renumbered(records: Records, numbers: NDArray[np.int64] | None) -> Records:
 class StreamedRecords:
     """Those of the records from `first` up to `last` of a stream that are `kept`: one bit for each; None for all.
 
-    before: how many of them stand before `first` in the whole set, so that coins for the whole fall on the same records in a range.
+    before: how many of them stand before `first` in the whole set, so that coins for the whole fall on the same records here.
     """
 
     stream: RecordStream
@@ -190,7 +190,9 @@ def first_pass(
                 if passed < size:
                     break
         if stream.marks() != marks:
-            raise DataUnreadable(f"{stream.where} has changed while it was read; run the command again when it is at rest.")
+            raise DataUnreadable(
+                f"{stream.where} has changed while it was read; run the command again when it is at rest."
+            )
     if not count:
         raise DataUnreadable(f"{stream.where} holds no record.")
     if choice is None:

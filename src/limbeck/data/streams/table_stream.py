@@ -1,4 +1,4 @@
-"""CSV files in pieces. Rows that nobody wants are split into cells, because only that shows where the next one begins, and dropped."""
+"""CSV files in pieces. A row that nobody wants is split into cells, because only that shows where the next one begins."""
 
 from __future__ import annotations
 
@@ -72,17 +72,13 @@ class _CsvCursor:
         start = 0
         for place in wanted.tolist():
             start += self._skipped(place - start)
-            row = next(self._rows, None)
-            if row is None:
-                return
-            start += 1
-            self._passed += 1
-            yield row
+            for row in itertools.islice(self._rows, 1):
+                start += 1
+                self._passed += 1
+                yield row
         self._skipped(count - start)
 
     def _skipped(self, count: int) -> int:
         there = sum(1 for _ in itertools.islice(self._rows, count))
         self._passed += there
         return there
-
-
