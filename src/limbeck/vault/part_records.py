@@ -28,13 +28,13 @@ def load_records(source: PrivateSource, ledger: Ledger) -> Records:
     if part is None or part.classes:
         return source.load()
     assert isinstance(source, PartSource)
-    choice = hash_choice(split_of(part, ledger), part.part)
+    split = split_of(part, ledger)
     records = source.whole.load()
     if part.unit != UNIT_RECORD and records.units is None:
         raise WallBreach(
             f"The reader of {part.parent!r} does not say whose each record is, so persons cannot be kept apart."
         )
-    return choice.of(records)
+    return hash_part(records, split, part.part)
 
 
 def stream_records(source: PrivateSource, ledger: Ledger, schema: Schema) -> StreamedRecords | None:
@@ -61,6 +61,10 @@ def split_of(part: PartOf, ledger: Ledger) -> Split:
     if split is None or split.kind != "hash":
         raise WallBreach(f"The ledger knows no split {part.split!r} by hash of data set {part.parent!r}.")
     return split
+
+
+def hash_part(records: Records, split: Split, part: int) -> Records:
+    return hash_choice(split, part).of(records)
 
 
 def hash_choice(split: Split, part: int) -> Choice:
