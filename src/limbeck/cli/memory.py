@@ -9,7 +9,6 @@ import resource
 LIBRARIES = 1.05
 
 
-
 def keep_freed_memory() -> bool:
     """Let this process keep the memory that it frees; whether the C library could be told so (glibc can).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +13,19 @@ import numpy as np
 
 from limbeck.data import arrays, fetch, folder, idx, npy, parquet, shards, table
 from limbeck.data.benchmark import Benchmark
-from limbeck.data.limits import require_plain
+from limbeck.data.limits import require_plain, size_words
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
 from limbeck.data.streams.layouts import Streamer, as_shards, streamer
+from limbeck.data.streams.memory import VARIABLE as MEMORY
 from limbeck.data.streams.memory import most_held, require_memory
 from limbeck.data.streams.stream import RecordStream, sentences
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError
 from limbeck.privacy.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]
+
+logger = logging.getLogger(__name__)
 
 Reader = Callable[[Schema], Records]
 Finder = Callable[[fetch.Agree | None], Path]
@@ -66,7 +70,13 @@ class DataSource:
         """
         with sentences(self.where):
             found = self._pieces()
-            return found if found is not None and found.room > most_held() else None
+            if found is None or found.room <= most_held():
+                return None
+            logger.warning(
+                "%s would take about %s of memory when it is held, so it is read in pieces, again for every answer. It is held "
+                "if %s allows it, say %s=4GB.", self.where, size_words(found.room), MEMORY, MEMORY,
+            )  # fmt: skip
+            return found
 
     def _pieces(self) -> RecordStream | None:
         # A person's records are clipped together, so they have to be found together.
@@ -175,7 +185,7 @@ def reader_of(path: Path) -> Reader:
     if suffix not in READERS:
         raise BadInput(
             f"{path} is of no known kind; known are a folder with one sub-folder of images per class, "
-            f".npz, .parquet, .csv and IDX files."
+            f".npz, .npy, .parquet, .csv and IDX files."
         )
     return lambda schema: READERS[suffix](path, schema)
 
