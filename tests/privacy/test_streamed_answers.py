@@ -16,11 +16,13 @@ from through import answers
 
 from limbeck.data.source import DataSource
 from limbeck.data.streams.layouts import streamer
-from limbeck.data.streams.streamed import StreamedRecords
+from limbeck.data.streams.streamed import StreamedRecords, first_pass
 from limbeck.nets.features.fourier import FourierSpec
 from limbeck.privacy.queries import ClippedSum
 from limbeck.vault.api import Identity, Map, RandomFourier
 from limbeck.vault.local import LocalVault
+from limbeck.vault.noise import SecretStream
+from limbeck.vault.streamed_samples import sampled_pieces
 from streamed_files import COUNT, FORMS, schema_of, source_of
 
 SIZES = (1, 7, 4096)
@@ -123,3 +125,23 @@ def test_without_noise_and_clip_sums_are_the_same_up_to_rounding(
     assert not in_pieces(7)
     found = answers(source, tmp_path / "streamed", lambda *_: Identity(), query)["sums"][0]  # type: ignore[arg-type]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["npz", "csv"])
+def test_ranges_of_a_file_add_up_to_the_whole(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ranks add up, each with the coins of the whole: no record is taken by two of them, and none is lost."""
+    source = source_of(tmp_path, form)
+    monkeypatch.setenv("LIMBECK_MEMORY", "1")
+    stream, schema = source.stream(), source.schema
+    assert stream is not None
+    whole = first_pass(stream, schema, lambda records: None)
+    rates = (0.4,) * len(schema.classes)
+
+    def taken(records: StreamedRecords) -> list[bytes]:
+        found = sampled_pieces(records, schema, rates, SecretStream(bytes(32)), 16)
+        return sorted(x.tobytes() + y.tobytes() for piece in found for x, y in zip(piece.x, piece.y, strict=True))
+
+    assert 0 < len(taken(whole)) < COUNT
+    for world in (2, 5):
+        ranges = [taken(whole.part(rank, world)) for rank in range(world)]
+        assert sorted(record for each in ranges for record in each) == taken(whole)

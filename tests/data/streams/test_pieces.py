@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import streamed_files
 from limbeck.data.records import Records
+from limbeck.data.streams import rows
 from limbeck.data.streams.streamed import Choice, StreamedRecords, first_pass
 from streamed_files import COUNT, FORMS, source_of
 
@@ -142,3 +144,22 @@ def test_arrays_column_by_column_and_persons_are_held(tmp_path: Path, monkeypatc
     np.savez(tmp_path / "set" / "set.npz", x=np.asfortranarray(x), y=y)
     monkeypatch.setenv("LIMBECK_MEMORY", "1")
     assert source.stream() is None
+
+
+@pytest.mark.parametrize("form", ["npz", "packed npz", "idx"])
+def test_no_more_is_read_at_a_time_than_is_said(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, streamed = opened(tmp_path, form, monkeypatch)
+    monkeypatch.setattr("limbeck.data.streams.rows.PIECE", 100)
+    read: list[int] = []
+    for kind in (rows._PlainCursor, rows._PackedCursor):
+
+        def counting(*args: int, before: Any = kind._read) -> Any:
+            found = before(*args)
+            read.append(found.nbytes)
+            return found
+
+        monkeypatch.setattr(kind, "_read", counting)
+    wanted = np.arange(0, COUNT, 2)
+    with streamed.reading() as reading:
+        assert same(reading.take(COUNT, wanted), whole.only(wanted))
+    assert max(read) <= 160 and len(read) > 10
