@@ -57,16 +57,18 @@ def _of_one_kind(files: Sequence[Path], spec: str) -> list[Path]:
         )
     if len(set(files)) < len(files):
         raise BadInput(f"'{spec}' lists a file twice, and a record that counts twice is not protected as one.")
+    if any("," in str(file) for file in files):
+        raise BadInput(f"'{spec}' has a file with a comma in its name, which cannot be told from a list; rename it.")
     for file in files:
         require_plain(file)
     return list(files)
 
 
 def absolute(spec: str) -> str:
-    """The same files from any folder."""
+    """The same files from any folder. A glob becomes the list of what it means now: a run that is resumed takes no others."""
     if not is_list(spec):
         return str(Path(spec).expanduser().absolute())
-    return ",".join(str(Path(part.strip()).expanduser().absolute()) for part in spec.split(","))
+    return ",".join(str(file.absolute()) for file in listed(spec))
 
 
 def together(readers: Sequence[Callable[[Schema], Records]], schema: Schema, where: str) -> Records:
