@@ -59,22 +59,31 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
 
 def pieces(rows: Iterable[list[str]], indices: Sequence[int], size: int, path: Path) -> Iterator[list[list[str]]]:
     """The stripped cells of the columns at these indices, `size` rows at a time. A short row has empty cells at its end."""
-    columns: list[list[str]] = [[] for _ in indices]
-    length = there = added = 0
+    there = added = 0
     last = max(indices)
-    for row in rows:
-        there += len(row)
-        added += len(indices) if len(row) <= last else 0
+    for piece in _rows_at_once(rows, size):
+        widths = [len(row) for row in piece]
+        there += sum(widths)
+        short = sum(width <= last for width in widths)
+        added += short * len(indices)
         if added > MOST_ADDED and added > 4 * there:  # a small file of short rows would become a huge table
             raise DataUnreadable(f"{path} is no table: most of its rows are much shorter than its header line.")
-        for column, index in zip(columns, indices, strict=True):
-            column.append(row[index].strip() if index < len(row) else "")
-            length += len(column[-1])
-        if len(columns[0]) == size or length > MOST_LINE:
-            yield columns
-            columns, length = [[] for _ in indices], 0
-    if columns[0]:
-        yield columns
+        full = [row if len(row) > last else row + [""] * (last + 1 - len(row)) for row in piece] if short else piece
+        yield [[row[index].strip() for row in full] for index in indices]
+
+
+def _rows_at_once(rows: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
+    """So many rows, or fewer if they are long."""
+    found: list[list[str]] = []
+    length = 0
+    for row in rows:
+        found.append(row)
+        length += sum(map(len, row)) + BYTES_PER_CELL * len(row)
+        if len(found) == size or length > MOST_LINE:
+            yield found
+            found, length = [], 0
+    if found:
+        yield found
 
 
 def gather(names: Sequence[str], found: Iterable[Sequence[Sequence[str]]], path: Path) -> dict[str, list[str]]:

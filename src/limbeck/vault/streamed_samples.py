@@ -36,7 +36,8 @@ def sampled_pieces(
     no class would take is not asked for; nothing else is skipped.
     """
     limits, is_sampled, count = rate_limits(rates), min(rates) < 1, len(records)
-    size = max(records_at_once(schema.numbers) // chunk, 1) * chunk
+    at_once = records_at_once(schema.numbers)
+    size = at_once // chunk * chunk or at_once
     span = min(max(size, int(size / max(rates))), MOST_COINS) if is_sampled else size
     if is_sampled and words is None:
         coins.skip(records.before)
