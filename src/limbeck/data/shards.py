@@ -64,7 +64,7 @@ def _of_one_kind(files: Sequence[Path], spec: str) -> list[Path]:
     return list(files)
 
 
-def absolute(spec: str) -> str:
+def written_out(spec: str) -> str:
     """The same files from any folder. A glob becomes the list of what it means now: a run that is resumed takes no others."""
     if not is_list(spec):
         return str(Path(spec).expanduser().absolute())
