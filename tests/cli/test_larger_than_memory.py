@@ -161,12 +161,34 @@ def test_below_a_gigabyte_of_addresses_the_command_says_what_it_needs(address: i
 def test_more_than_the_addresses_hold_is_read_in_pieces_or_refused(tmp_path: Path) -> None:
     """1.6 GB of pictures in 1.5 GB of addresses: sums are read in pieces, teachers say what they need."""
     data = sparse(tmp_path / "zeros", 2_000_000)
-    where = ("--ledger", tmp_path / "l.sqlite", "--delta", "1e-8", "--epsilon", "1", "--json")
+    where = ("--delta", "1e-8", "--epsilon", "1", "--json")
     ended = limited(
-        1_500_000_000, "condense", data, "--method", "ldpdc", "--per-class", "2", *where, "--out", tmp_path / "a"
+        1_500_000_000,
+        "condense",
+        data,
+        "--method",
+        "ldpdc",
+        "--per-class",
+        "2",
+        *where,
+        "--out",
+        tmp_path / "a",
+        "--ledger",
+        tmp_path / "a.sqlite",
     )
     assert ended.returncode == 0 and "read in pieces" in ended.stderr, ended.stderr
-    ended = limited(1_500_000_000, "condense", data, "--method", "datalens", *where, "--out", tmp_path / "b")
+    ended = limited(
+        1_500_000_000,
+        "condense",
+        data,
+        "--method",
+        "datalens",
+        *where,
+        "--out",
+        tmp_path / "b",
+        "--ledger",
+        tmp_path / "b.sqlite",
+    )
     assert ended.returncode == 11 and "has to be held whole" in ended.stdout, ended.stdout
     assert not (tmp_path / "b").exists()
 
@@ -175,8 +197,8 @@ def test_more_than_the_addresses_hold_is_read_in_pieces_or_refused(tmp_path: Pat
 def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
     """Three million pictures, 2.4 GB, take little more memory than three thousand."""
     code = (
-        "import sys, pathlib, limbeck.cli.main as m\n"
-        "try: m.main()\n"
+        "import sys\nfrom limbeck.cli import main\n"
+        "try: main()\n"
         "except SystemExit: pass\n"
         "print([line for line in open('/proc/self/status') if line.startswith('VmHWM')][0].split()[1], file=sys.stderr)"
     )
