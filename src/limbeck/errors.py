@@ -104,10 +104,16 @@ class TooLarge(OutOfMemory):
 _WORDS = ("can't allocate memory", "not enough memory", "bad_alloc", "out of memory", "Storage size calculation")
 
 
+# What the loader says of a library for which there is no room in the address space.
+_LOADER = ("failed to map segment", "cannot allocate memory", "cannot map zero-fill")
+
+
 def ran_out(error: BaseException) -> bool:
     """Whether an error of Python, NumPy, Arrow or PyTorch means that there was too little memory."""
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.errno is not None:
         return error.errno == errno.ENOMEM
+    if isinstance(error, ImportError | OSError):
+        return any(word in str(error).lower() for word in _LOADER)
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(word in str(error) for word in _WORDS)
     )

@@ -62,6 +62,22 @@ def _ended(step: Callable[[], object]) -> dict[str, Any]:
     return {"end": "well", "failed": False, "says": ""}
 
 
+def read_in_pieces(path: Path, schema: Path) -> None:
+    """All pieces, and then the whole: where both can be read, they are the same."""
+    from limbeck.data import open_source
+    from limbeck.data.streams.streamed import first_pass
+
+    source = open_source(str(path), schema_path=schema)
+    stream = source.stream()
+    if stream is None:
+        return
+    streamed = first_pass(stream, source.schema, lambda records: None)
+    with streamed.reading() as reading:
+        found = reading.take(len(streamed))
+    held = source.load()
+    assert found.x.tobytes() == held.x.tobytes() and found.y.tobytes() == held.y.tobytes()
+
+
 def tried(number: int) -> dict[str, Any]:
     """Make the file of this number, and read it in every way."""
     from limbeck.data import open_source
@@ -83,6 +99,7 @@ def tried(number: int) -> dict[str, Any]:
             "read by that draft": read_drafted,
             "schema": lambda: Schema.read(case.schema),
             "read": lambda: open_source(str(case.path), schema_path=case.schema).load(),
+            "read in pieces": lambda: read_in_pieces(case.path, case.schema),
         }
         _reset_peak()
         began = time.monotonic()
@@ -100,6 +117,7 @@ def _child(numbers: Iterator[int]) -> None:
     import warnings
 
     warnings.simplefilter("ignore")
+    os.environ["LIMBECK_MEMORY"] = "1"  # whatever can be read in pieces is
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for number in numbers:

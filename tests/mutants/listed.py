@@ -9,10 +9,11 @@ from mutation import Mutation
 from person_mutants import PERSONS
 from process_mutants import PROCESS
 from release_mutants import RELEASE
+from stream_mutants import STREAMS
 from teacher_mutants import TEACHERS
 from tree_mutants import LEDGER_TREE
 from vault_mutants import VAULT
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *CHOICES,
+    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *CHOICES, *STREAMS,
 )  # fmt: skip

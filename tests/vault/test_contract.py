@@ -16,6 +16,9 @@ from choice_contract import ChoiceContract
 from contract import DELTA, SCHEMA, Premises, Source, VaultContract
 from fake import Books, FakeVault
 
+from limbeck.data import Records
+from limbeck.data.streams.array_stream import npz_stream
+from limbeck.data.streams.stream import RecordStream
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import Choice
 from limbeck.vault.api import Answer, Grant, Randomness, Vault
@@ -64,6 +67,42 @@ class TestLocalVault(VaultContract, ChoiceContract):
     @pytest.fixture
     def premises(self, tmp_path: Path) -> Premises:
         return LocalPremises(tmp_path)
+
+
+class FileSource:
+    """The records of a source in a file, of which a vault is to hold nothing."""
+
+    def __init__(self, source: Source, folder: Path) -> None:
+        self._source, self._folder, self.schema = source, folder, source.schema
+
+    def load(self) -> Records:
+        assert not len(self._source.records)  # what is streamed is not held
+        return self._source.records
+
+    def stream(self) -> RecordStream | None:
+        if not len(self._source.records):
+            return None  # no reader takes a file without a record
+        records, path = self._source.load(), self._folder / "records.npz"
+        np.savez(path, x=records.x, y=records.y)
+        return npz_stream(path, self.schema)
+
+
+class StreamedPremises(LocalPremises):
+    """The local vault over records that it reads from a file for every answer, seven at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._folder = folder
+
+    def vault(self, source: Source, randomness: Randomness | None = None) -> Vault:
+        return self.kind(FileSource(source, self._folder), self._ledger, randomness)
+
+
+class TestStreamedVault(VaultContract):
+    @pytest.fixture
+    def premises(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Premises:
+        monkeypatch.setattr("limbeck.data.streams.streamed.MOST_RECORDS", 7)
+        return StreamedPremises(tmp_path)
 
 
 class TestFakeVault(VaultContract, ChoiceContract):

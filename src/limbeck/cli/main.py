@@ -27,7 +27,7 @@ from limbeck.cli import (
     sweep,
     vault,
 )
-from limbeck.cli.memory import keep_freed_memory
+from limbeck.cli.memory import keep_freed_memory, limit_words
 from limbeck.cli.output import Stopped, Usage, fail
 from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
@@ -77,7 +77,7 @@ def run(commands: typer.Typer) -> NoReturn:
         sys.exit(0)
     except OSError as error:
         if ran_out(error):
-            sys.exit(fail(out_of_memory("for this command"), as_json))
+            sys.exit(fail(out_of_memory(f"for this command{limit_words()}"), as_json))
         sys.exit(fail(OutputFault(f"{error.strerror or 'A file could not be used'}: {error.filename}."), as_json))
     except Exception as error:
         sys.exit(_unexpected(error, as_json))
@@ -98,7 +98,7 @@ def _unexpected(error: Exception, as_json: bool) -> int:
     if os.environ.get("LIMBECK_DEBUG"):
         traceback.print_exc()
     if ran_out(error):
-        return fail(out_of_memory("for this command"), as_json)
+        return fail(out_of_memory(f"for this command{limit_words()}"), as_json)
     # The message of an unforeseen error may quote a record, so only its kind and place are shown.
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"

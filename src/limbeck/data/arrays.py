@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from limbeck.privacy.schema import Schema
 
 MAGIC = b"\x93NUMPY"
 MOST_DIMENSIONS = 8
+PIECE = 1 << 22
 # What NumPy writes. Other methods are slow, or take memory that their header does not announce.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -36,6 +38,10 @@ class Header:
         for side in self.shape:
             count *= side  # Python's integers: the product may be larger than 64 bits hold
         return count
+
+    @property
+    def size(self) -> int:
+        return self.count * self.dtype.itemsize
 
     @property
     def room(self) -> int:
@@ -76,29 +82,41 @@ def stored(
     judge: Callable[[dict[str, Header]], None] = lambda headers: None,
 ) -> dict[str, Array]:
     """Arrays of an archive. Object arrays are refused: unpickling a file runs its code. `judge` sees the headers first."""
-    with _opened(path) as archive:
-        members = {info.filename: info for info in archive.infolist()}
-        missing = [name for name in names if f"{name}.npy" not in members]
-        if missing:
-            extra = "".join(f", {name}=..." for name in names if name not in ("x", "y"))
-            raise DataUnreadable(
-                f"{path} has no array {' and '.join(missing)} among its {len(members)} entries. "
-                f"Save it with numpy.savez(file, x=records, y=labels{extra})."
-            )
-        headers = {name: _header(archive, members[f"{name}.npy"], path) for name in names}
+    with opened(path) as archive:
+        found = members(archive, names, path)
+        headers = {name: placed(archive, found[name], path).header for name in names}
         judge(headers)
         require_room(sum(header.room for header in headers.values()), path, schema)
-        return {name: _values(archive, members[f"{name}.npy"]) for name in names}
+        return {name: _values(archive, found[name]) for name in names}
+
+
+def members(archive: zipfile.ZipFile, names: Sequence[str], path: Path) -> dict[str, zipfile.ZipInfo]:
+    """Where these arrays stand in an archive."""
+    listed = {info.filename: info for info in archive.infolist()}
+    missing = [name for name in names if f"{name}.npy" not in listed]
+    if missing:
+        extra = "".join(f", {name}=..." for name in names if name not in ("x", "y"))
+        raise DataUnreadable(
+            f"{path} has no array {' and '.join(missing)} among its {len(listed)} entries. "
+            f"Save it with numpy.savez(file, x=records, y=labels{extra})."
+        )
+    return {name: listed[f"{name}.npy"] for name in names}
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    with sentences(path), path.open("rb") as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            raise DataUnreadable(f"{path} is a single array; expected an .npz archive with x and y.")
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, as a sentence."""
     try:
-        with path.open("rb") as file:
-            if file.read(len(MAGIC)) == MAGIC:
-                raise DataUnreadable(f"{path} is a single array; expected an .npz archive with x and y.")
-            with zipfile.ZipFile(file) as archive:
-                yield archive
+        yield
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
     except LimbeckError:
@@ -109,30 +127,70 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         raise DataUnreadable(f"{path} is not a readable .npz archive of plain numbers.") from None
 
 
-def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Header:
+@dataclass(frozen=True)
+class Placed:
+    """An array of an archive: where its numbers begin in the file, if they lie there unpacked, and whether column by column."""
+
+    header: Header
+    begin: int | None
+    by_columns: bool
+
+
+def placed(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Placed:
     """The announced shape and type, compared with the size that the archive lists for the member."""
     if member.compress_type not in METHODS:
         raise DataUnreadable(f"{path} is packed by a method that NumPy does not write; save it with numpy.savez.")
     with archive.open(member) as file:
-        found = Header(*_announced(file))
-        size = found.count * found.dtype.itemsize
-        # Fields and objects are no numbers, and the names of fields may be the first line of somebody's table.
-        if len(found.shape) > MOST_DIMENSIONS or any(side < 0 for side in found.shape) or found.dtype.kind in "OV":
-            raise ValueError
-        if file.tell() + size != member.file_size:
-            raise DataUnreadable(f"{path} has {member.file_size} bytes in an array whose header announces {size}.")
-    return found
+        found, by_columns = announced(file)
+        if file.tell() + found.size != member.file_size:
+            raise DataUnreadable(
+                f"{path} has {member.file_size} bytes in an array whose header announces {found.size}."
+            )
+        packed = member.compress_type != zipfile.ZIP_STORED
+        begin = None if packed else _content(archive, member) + file.tell()
+    return Placed(found, begin, by_columns)
 
 
-def _announced(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Where a member's bytes begin: after its own header, whose names may be longer than those of the directory."""
+    assert archive.fp is not None
+    archive.fp.seek(member.header_offset + 26)
+    name, extra = struct.unpack("<HH", archive.fp.read(4))
+    return int(member.header_offset) + 30 + int(name) + int(extra)
+
+
+def announced(file: IO[bytes]) -> tuple[Header, bool]:
+    """What an array's header says, and whether its numbers lie column by column."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
     elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        shape, by_columns, dtype = np.lib.format.read_array_header_2_0(file)
     else:  # only for names of fields, and an array of fields is no batch of records
         raise ValueError
-    return shape, dtype
+    # Fields and objects are no numbers, and the names of fields may be the first line of somebody's table.
+    if len(shape) > MOST_DIMENSIONS or any(side < 0 for side in shape) or dtype.kind in "OV":
+        raise ValueError
+    return Header(shape, dtype), by_columns and len(shape) > 1
+
+
+def require_sums(path: Path, names: Sequence[str]) -> None:
+    """Compare the content of an archive's arrays with its checksums, which rows that are read where they lie do not."""
+    for name in names:
+        with numbers(path, name) as file:
+            while file.read(PIECE):
+                pass
+
+
+@contextmanager
+def numbers(path: Path, name: str) -> Iterator[BinaryIO]:
+    """The bytes of an array after its header, unpacked while they are read."""
+    with ExitStack() as stack:
+        with sentences(path):  # around what is done here alone, and not around what the caller does
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            file = stack.enter_context(archive.open(members(archive, (name,), path)[name]))
+            announced(file)
+        yield cast(BinaryIO, file)
 
 
 def _values(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:

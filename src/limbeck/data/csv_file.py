@@ -7,29 +7,41 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from limbeck.data.limits import BYTES_PER_CELL, MOST_LINE, most_bytes, require_few_columns, require_room
 from limbeck.errors import DataNotFound, DataUnreadable, TooLarge
 
 # Cells that a file does not have itself, because its rows are short.
 MOST_ADDED = 4_000_000
+# A byte that is no UTF-8 is content of a record, so it must not raise; it becomes an unknown category.
+AS_TEXT: Any = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
     """The names in the header line, and the rows after it."""
+    with sentences(path), path.open(**AS_TEXT) as file:
+        yield table_of(file, path)
+
+
+def table_of(file: TextIO, path: Path) -> tuple[list[str], Iterator[list[str]]]:
+    """The names in the header line of an open file, and the rows after it. Both are read under `sentences`."""
+    reader = csv.reader(_lines(file, path), skipinitialspace=True)
+    header = [name.strip() for name in next(reader, [])]
+    require_few_columns(len(header), path)
+    if not header or len(set(header)) != len(header):
+        raise DataUnreadable(f"{path} needs a header line with {'distinct' if header else 'the'} column names.")
+    return header, (row for row in reader if row)
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, as a sentence."""
     # Python's limit on a cell is 131,072 characters. A long text in a column that nobody asked for is no failure.
     before = csv.field_size_limit(MOST_LINE)
     try:
-        # A byte that is no UTF-8 is content of a record, so it must not raise; it becomes an unknown category.
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            reader = csv.reader(_lines(file, path), skipinitialspace=True)
-            header = [name.strip() for name in next(reader, [])]
-            require_few_columns(len(header), path)
-            if not header or len(set(header)) != len(header):
-                raise DataUnreadable(f"{path} needs a header line with {'distinct' if header else 'the'} column names.")
-            yield header, (row for row in reader if row)
+        yield
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
     except (OSError, csv.Error) as error:
@@ -47,22 +59,31 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
 
 def pieces(rows: Iterable[list[str]], indices: Sequence[int], size: int, path: Path) -> Iterator[list[list[str]]]:
     """The stripped cells of the columns at these indices, `size` rows at a time. A short row has empty cells at its end."""
-    columns: list[list[str]] = [[] for _ in indices]
-    length = there = added = 0
+    there = added = 0
     last = max(indices)
-    for row in rows:
-        there += len(row)
-        added += len(indices) if len(row) <= last else 0
+    for piece in _rows_at_once(rows, size):
+        widths = [len(row) for row in piece]
+        there += sum(widths)
+        short = sum(width <= last for width in widths)
+        added += short * len(indices)
         if added > MOST_ADDED and added > 4 * there:  # a small file of short rows would become a huge table
             raise DataUnreadable(f"{path} is no table: most of its rows are much shorter than its header line.")
-        for column, index in zip(columns, indices, strict=True):
-            column.append(row[index].strip() if index < len(row) else "")
-            length += len(column[-1])
-        if len(columns[0]) == size or length > MOST_LINE:
-            yield columns
-            columns, length = [[] for _ in indices], 0
-    if columns[0]:
-        yield columns
+        full = [row if len(row) > last else row + [""] * (last + 1 - len(row)) for row in piece] if short else piece
+        yield [[row[index].strip() for row in full] for index in indices]
+
+
+def _rows_at_once(rows: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
+    """So many rows, or fewer if they are long."""
+    found: list[list[str]] = []
+    length = 0
+    for row in rows:
+        found.append(row)
+        length += sum(map(len, row)) + BYTES_PER_CELL * len(row)
+        if len(found) == size or length > MOST_LINE:
+            yield found
+            found, length = [], 0
+    if found:
+        yield found
 
 
 def gather(names: Sequence[str], found: Iterable[Sequence[Sequence[str]]], path: Path) -> dict[str, list[str]]:

@@ -54,9 +54,9 @@ def _require_persons(folder: Path, subs: list[Path], schema: Schema) -> None:
         )
 
 
-def read(folder: Path, schema: Schema) -> Records:
+def require_classes(folder: Path, schema: Schema) -> dict[str, int]:
+    """The class of each name of a sub-folder, where all of them are classes."""
     index = {name: label for label, name in enumerate(schema.classes)}
-    files: list[tuple[Picture, int]] = []
     subs = class_folders(folder)
     others = sum(sub.name not in index for sub in subs)
     if others:  # counted, not named: in a folder of another form these may be the names of people
@@ -64,6 +64,12 @@ def read(folder: Path, schema: Schema) -> Records:
             f"{folder} has {len(subs)} sub-folders, of which {others} not named like a class of the schema of "
             f"'{schema.name}'; there must be one sub-folder of images per class."
         )
+    return index
+
+
+def read(folder: Path, schema: Schema) -> Records:
+    index, subs = require_classes(folder, schema), class_folders(folder)
+    files: list[tuple[Picture, int]] = []
     _require_persons(folder, subs, schema)
     for sub in subs:
         files += [(picture, index[sub.name]) for picture in pictures(sub, schema.by_person)]

@@ -8,7 +8,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -39,15 +39,25 @@ def is_labels(path: Path) -> bool:
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """The content of the file, unpacked while it is read if it is gzipped."""
+    with sentences(path), path.open("rb") as file:
+        if not _is_packed(file):
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield cast(BinaryIO, unpacked)
+
+
+def _is_packed(file: BinaryIO) -> bool:
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    return packed
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, as a sentence."""
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            if not packed:
-                yield file
-                return
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(BinaryIO, unpacked)
+        yield
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -102,6 +112,32 @@ def _announced(path: Path) -> Header:
         return _header(file, path)
 
 
+def announced(path: Path) -> tuple[Header, int, bool]:
+    """What a file announces, where its numbers begin once it is unpacked, and whether it is packed.
+
+    Of a plain file the size is compared with the header; of a packed one that would take a pass.
+    """
+    with _opened(path) as file:
+        found, begin = _header(file, path), file.tell()
+        packed = isinstance(file, gzip.GzipFile)
+        size = found.size if packed else file.seek(0, 2) - begin
+    if size < found.size:
+        raise DataUnreadable(f"{path} has {size} bytes of numbers, but its header announces {found.size}.")
+    if size > found.size:
+        raise DataUnreadable(f"{path} has more bytes of numbers than the {found.size} that its header announces.")
+    return found, begin, packed
+
+
+@contextmanager
+def numbers(path: Path) -> Iterator[BinaryIO]:
+    """The bytes after the header, unpacked while they are read."""
+    with ExitStack() as stack:
+        with sentences(path):  # around what is done here alone, and not around what the caller does
+            file = cast(BinaryIO, stack.enter_context(gzip.open(path, "rb")))
+            _header(file, path)
+        yield file
+
+
 def _values(path: Path) -> Array:
     """The array of an IDX file. The caller has compared what the header announces with what is allowed."""
     with _opened(path) as file:
@@ -144,11 +180,15 @@ def images_in(folder: Path, split: str) -> Path | None:
     return next((file for file in files if file.name.startswith(SPLITS[split])), None)
 
 
-def read(images: Path, schema: Schema) -> Records:
+def require_records(images: Path, schema: Schema) -> None:
     if schema.by_person:
         raise DataUnreadable(
             f"{images} is an IDX file, which cannot say who a record is about, but the unit of '{schema.name}' is "
             f"{schema.unit_words}. Save x, y and the ids of the persons in an .npz archive."
         )
+
+
+def read(images: Path, schema: Schema) -> Records:
+    require_records(images, schema)
     x, y = load(images, schema)
     return as_records(x, y, schema, str(images))

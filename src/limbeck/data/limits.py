@@ -55,7 +55,7 @@ def require_room(needed: int, where: Path | str, schema: Schema | None = None) -
     allowed = most_bytes(schema)
     if needed > allowed:
         raise TooLarge(
-            f"{where} would take about {_size(needed)} of memory when it is read; the limit is {_size(allowed)}. "
+            f"{where} would take about {size_words(needed)} of memory when it is read; the limit is {size_words(allowed)}. "
             f"If the file is what you expect, set {BYTES_VARIABLE}={1 << needed.bit_length()} and run the command again."
         )
 
@@ -84,9 +84,9 @@ def require_few_columns(count: int, where: Path | str) -> None:
         )
 
 
-def _size(count: int) -> str:
+def size_words(count: int) -> str:
     """
-    >>> _size(1 << 30), _size(300)
+    >>> size_words(1 << 30), size_words(300)
     ('1.1 GB', '1 MB')
     """
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(1, round(count / 1e6))} MB"

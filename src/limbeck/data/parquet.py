@@ -27,15 +27,30 @@ CHUNK = 4096
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """The file with its texts as dictionaries: a text that stands in a million rows is unpacked once."""
+    with sentences(path), parquet_file(path) as file:
+        yield file
+
+
+def parquet_file(path: Path, buffer: int = 0) -> Any:
+    """The file with its texts as dictionaries: a text that stands in a million rows is unpacked once.
+
+    buffer: bytes that are read at a time; 0 for a row group's column at once.
+    """
+    with pq.ParquetFile(path) as file:
+        leaves = [file.schema.column(index) for index in range(_few_columns(file, path))]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=buffer)
+    if len(set(file.schema_arrow.names)) != len(file.schema_arrow.names):
+        file.close()
+        raise DataUnreadable(f"{path} has two columns of the same name.")
+    return file
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, as a sentence."""
     try:
-        with pq.ParquetFile(path) as file:
-            leaves = [file.schema.column(index) for index in range(_few_columns(file, path))]
-            texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            if len(set(file.schema_arrow.names)) != len(file.schema_arrow.names):
-                raise DataUnreadable(f"{path} has two columns of the same name.")
-            yield file
+        yield
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
     except LimbeckError:
@@ -53,7 +68,15 @@ def _few_columns(file: Any, path: Path) -> int:
 
 
 def batches(file: Any, names: list[str], path: Path, schema: Schema | None, size: int) -> Iterator[Any]:
-    """The columns in pieces of at most `size` rows; what unpacking them takes stands in the headers of their pages."""
+    """The columns in pieces of at most `size` rows."""
+    most = rows_at_once(file, names, path, schema, size)
+    # Row group by row group: Arrow cannot join images of two of them in one piece.
+    groups = range(file.metadata.num_row_groups)
+    return (batch for group in groups for batch in file.iter_batches(most, row_groups=[group], columns=names))
+
+
+def rows_at_once(file: Any, names: list[str], path: Path, schema: Schema | None, size: int) -> int:
+    """At most `size`; what unpacking rows takes stands in the headers of their pages."""
     rows = int(file.metadata.num_rows)
     if schema is not None:
         require_count(rows, schema, path)
@@ -70,7 +93,7 @@ def batches(file: Any, names: list[str], path: Path, schema: Schema | None, size
         size = max(1, min(size, room // max(found.chunk, 1)))
     elif found.chunk > room:
         size = max(1, size * room // found.chunk)
-    return iter(file.iter_batches(batch_size=size, columns=names))
+    return size
 
 
 def is_nested(field: Any) -> bool:
@@ -156,7 +179,7 @@ def read(path: Path, schema: Schema) -> Records:
 
 def _read_images(path: Path, schema: Schema) -> Records:
     with opened(path) as file:
-        image, label, unit = _image_columns(file, schema, path)
+        image, label, unit = image_columns(file, schema, path)
         kind = images.raw_dtype(schema)
         found = batches(file, [image, label, *unit], path, schema, CHUNK)
         each = schema.numbers * np.dtype(kind).itemsize + 16 * len(unit)
@@ -175,7 +198,7 @@ def _read_images(path: Path, schema: Schema) -> Records:
     return as_records(x, np.concatenate(labels), schema, str(path), units)
 
 
-def _image_columns(file: Any, schema: Schema, path: Path) -> tuple[str, str, tuple[str, ...]]:
+def image_columns(file: Any, schema: Schema, path: Path) -> tuple[str, str, tuple[str, ...]]:
     """The columns of the image and the label, and of the person where the schema names one."""
     names = list(file.schema_arrow.names)
     if schema.by_person and schema.unit not in names:
@@ -191,11 +214,17 @@ def _image_columns(file: Any, schema: Schema, path: Path) -> tuple[str, str, tup
 
 def _read_table(path: Path, schema: Schema) -> Records:
     with opened(path) as file:
-        table.require_columns(list(file.schema_arrow.names), schema, path)
-        wanted = table.wanted_columns(schema)
-        _require_single(file, wanted, path)
+        wanted = table_columns(file, schema, path)
         found = batches(file, wanted, path, schema, table.rows_at_once(schema))
-        return table.as_table((_piece(batch, wanted, schema) for batch in found), schema, path)
+        return table.as_table((table_piece(batch, wanted, schema) for batch in found), schema, path)
+
+
+def table_columns(file: Any, schema: Schema, path: Path) -> list[str]:
+    """All that is read of a table."""
+    table.require_columns(list(file.schema_arrow.names), schema, path)
+    wanted = table.wanted_columns(schema)
+    _require_single(file, wanted, path)
+    return wanted
 
 
 def _require_single(file: Any, names: Sequence[str], path: Path) -> None:
@@ -204,7 +233,7 @@ def _require_single(file: Any, names: Sequence[str], path: Path) -> None:
         raise DataUnreadable(f"{path} has lists or records in the column {nested[0]}; a cell must be one value.")
 
 
-def _piece(batch: Any, wanted: list[str], schema: Schema) -> dict[str, list[Any]]:
+def table_piece(batch: Any, wanted: list[str], schema: Schema) -> dict[str, list[Any]]:
     # An id stays what it is: bytes and numbers have their own way to become a text.
     columns = {name: cells(batch.column(name), as_text=name != schema.unit) for name in wanted}
     if schema.has_label:

@@ -21,6 +21,7 @@ import numpy as np
 
 from limbeck.data.records import Records
 from limbeck.data.source import DataSource
+from limbeck.data.streams.streamed import Choice
 from limbeck.errors import BadInput, WallBreach
 from limbeck.privacy.part import PartOf
 from limbeck.privacy.schema import Schema
@@ -33,7 +34,8 @@ _PLACE = re.compile(r"(?P<split>[^/:]+)/(?P<part>[1-9][0-9]{0,8})")
 
 @dataclass(frozen=True)
 class PartSource(DataSource):
-    """A part as a source. `part` is None for a stage that an earlier version began; `whole` is what it is a part of.
+    """A part as a source. `part` is None for a stage that an earlier version began; `whole` is what it is a part of;
+    `choice` says which records it has, where classes do.
 
     Guarantee: nothing but the records of the part can be loaded from it. Of a part by hash the vault alone knows which
     these are: it takes them from `whole`.
@@ -41,6 +43,7 @@ class PartSource(DataSource):
 
     part: PartOf | None = None
     whole: DataSource = dataclasses.field(kw_only=True, repr=False)
+    choice: Choice | None = dataclasses.field(default=None, repr=False)
 
 
 def part_text(name: str, classes: Sequence[int], keep_all: bool = False) -> str:
@@ -79,12 +82,13 @@ def part_of(source: DataSource, text: str) -> PartSource:
     if not name or len(set(classes)) != len(classes) or min(indices) < 0:
         raise BadInput(f"A part needs a name and different classes, got '{text}'.")
     schema = _part_schema(source.schema, name, indices, keep_all)
+    choice = _of_classes(indices, len(source.schema.classes), keep_all)
 
     def read(_: Schema) -> Records:
-        return _of_classes(source.load(), indices, keep_all)
+        return choice.of(source.load())
 
-    part = _place_of(source.schema, name, tuple(indices))
-    return PartSource(schema, f"{source.where}, {name}", read, finder=source.finder, part=part, whole=source)
+    part, where = _place_of(source.schema, name, tuple(indices)), f"{source.where}, {name}"
+    return PartSource(schema, where, read, finder=source.finder, part=part, whole=source, choice=choice)
 
 
 def _hash_part(source: DataSource, name: str, count: str) -> PartSource:
@@ -156,9 +160,7 @@ def _part_schema(whole: Schema, name: str, indices: list[int], keep_all: bool) -
     )
 
 
-def _of_classes(records: Records, indices: list[int], keep_all: bool) -> Records:
-    part = records.only(np.isin(records.y, indices))
-    if keep_all:
-        return part
-    numbered = {old: new for new, old in enumerate(indices)}
-    return dataclasses.replace(part, y=np.array([numbered[label] for label in part.y.tolist()], dtype=np.int64))
+def _of_classes(indices: list[int], classes: int, keep_all: bool) -> Choice:
+    numbered = np.zeros(classes, dtype=np.int64)
+    numbered[indices] = np.arange(len(indices))
+    return Choice(lambda records: np.isin(records.y, indices), None if keep_all else numbered)

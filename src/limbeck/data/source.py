@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from limbeck.data import arrays, fetch, folder, idx, parquet, table
+from limbeck.data import arrays, fetch, folder, idx, npy, parquet, shards, table
 from limbeck.data.benchmark import Benchmark
-from limbeck.data.limits import require_plain
+from limbeck.data.limits import require_plain, size_words
 from limbeck.data.named import NAMED, SPLITS, named_set
 from limbeck.data.records import Records
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, out_of_memory, ran_out
+from limbeck.data.streams.layouts import Streamer, as_shards, streamer
+from limbeck.data.streams.memory import VARIABLE as MEMORY
+from limbeck.data.streams.memory import most_held, require_memory
+from limbeck.data.streams.stream import RecordStream, sentences
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError
 from limbeck.privacy.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]
+
+logger = logging.getLogger(__name__)
 
 Reader = Callable[[Schema], Records]
 Finder = Callable[[fetch.Agree | None], Path]
@@ -38,6 +45,7 @@ class DataSource:
     reader: Reader = dataclasses.field(repr=False)
     benchmark: Benchmark | None = None
     finder: Finder | None = dataclasses.field(default=None, repr=False)
+    streamer: Streamer | None = dataclasses.field(default=None, repr=False)
 
     def prepare(self, agree: fetch.Agree | None = None) -> None:
         """Have the files at hand: a named set that is nowhere is fetched, or said not to be there. Reads no record."""
@@ -45,14 +53,34 @@ class DataSource:
             self.finder(agree)
 
     def load(self) -> Records:
-        try:
+        """All records, in memory. What this process cannot hold is refused before it is read."""
+        with sentences(self.where):
+            try:
+                found = self._pieces()
+                room = 0 if found is None else found.room
+            except (LimbeckError, OSError):
+                room = 0  # the reader says what is wrong with the file
+            require_memory(room, self.where)
             return self.reader(self.schema)
-        except (MemoryError, RuntimeError, OSError) as error:
-            if ran_out(error):
-                raise out_of_memory(f"to read {self.where}") from None
-            if not isinstance(error, OSError):
-                raise
-            raise DataUnreadable(f"{self.where} cannot be read: {error.strerror or error}.") from None
+
+    def stream(self) -> RecordStream | None:
+        """The records in pieces, if they would take more memory than is held (limbeck.data.streams.memory); else None.
+
+        Guarantee: reads headers and names of files, no record.
+        """
+        with sentences(self.where):
+            found = self._pieces()
+            if found is None or found.room <= most_held():
+                return None
+            logger.warning(
+                "%s would take about %s of memory when it is held, so it is read in pieces, again for every answer. It is held "
+                "if %s allows it, say %s=4GB.", self.where, size_words(found.room), MEMORY, MEMORY,
+            )  # fmt: skip
+            return found
+
+    def _pieces(self) -> RecordStream | None:
+        # A person's records are clipped together, so they have to be found together.
+        return None if self.streamer is None or self.schema.by_person else self.streamer(self.schema)
 
 
 def open_source(
@@ -84,18 +112,40 @@ def open_source(
         if schema_path is not None:
             raise BadInput(f"The named set '{base}' has a built-in schema; open its files by path to use another one.")
         return _open_named(base, split, root)
+    if shards.is_list(base):
+        return _open_shards(base, chosen, schema_path, label, default)
     path = Path(base).expanduser()
     if not base or not path.exists():
         raise DataNotFound(f"'{spec}' is neither a named set ({', '.join(NAMED)}) nor a path.", "limbeck data list")
     require_plain(path)
     try:
-        read, has_splits = layout(path, split)
+        files, has_splits = layout(path, split)
     except OSError as error:
         raise DataUnreadable(f"{path} cannot be read: {error.strerror or error}.") from None
     if chosen and not has_splits:
         raise BadInput(f"{path} has no train and test split, so ':{chosen}' cannot be chosen; leave it out.")
     shown = f"./{path}" if str(path) in NAMED else str(path)  # as it has to be written to be opened again
-    return DataSource(_schema_for(path, schema_path, label, default), f"{shown}:{split}" if has_splits else shown, read)
+    where = f"{shown}:{split}" if has_splits else shown
+    return _source_of(files, _schema_for(path, schema_path, label, default), where)
+
+
+def _open_shards(
+    spec: str, split: str | None, schema_path: Path | None, label: str | None, default: Schema | None
+) -> DataSource:
+    if split is not None:
+        raise BadInput(f"A list of files has no train and test split, so ':{split}' cannot be chosen; leave it out.")
+    files = shards.listed(spec)
+    schema_path = schema_path or next((file for file in [files[0].parent / "limbeck.toml"] if file.is_file()), None)
+    return _source_of(files, _schema_for(files[0], schema_path, label, default), spec)
+
+
+def _source_of(files: list[Path], schema: Schema, where: str) -> DataSource:
+    if len(files) == 1:
+        return DataSource(schema, where, reader_of(files[0]), streamer=streamer(files[0]))
+    readers = [reader_of(file) for file in files]
+    return DataSource(
+        schema, where, lambda found: shards.together(readers, found, where), streamer=as_shards(files, where)
+    )
 
 
 def split_suffix(spec: str) -> tuple[str, str | None]:
@@ -117,42 +167,54 @@ def _schema_for(path: Path, schema_path: Path | None, label: str | None, default
     return dataclasses.replace(schema, label=label) if label else schema
 
 
-def layout(path: Path, split: str) -> tuple[Reader, bool]:
-    """The reader of a path, and whether the path has splits. Looks at file names only."""
+def layout(path: Path, split: str) -> tuple[list[Path], bool]:
+    """The files, or the folder of images, that a path stands for, and whether it has splits. Looks at names only."""
     if path.is_dir():
         return _folder_layout(path, split)
-    suffix = path.suffix.lower()
+    reader_of(path)
+    return [path], False
+
+
+READERS = {".npz": arrays.read, ".npy": npy.read, ".parquet": parquet.read, ".csv": table.read}
+
+
+def reader_of(path: Path) -> Reader:
+    """The reader of one file, or of one folder of images, by its name."""
+    if path.is_dir():
+        return lambda schema: folder.read(path, schema)
     if idx.is_labels(path):
         raise BadInput(f"{path} holds labels; give the images file beside it.")
     if idx.is_images(path):
-        return lambda schema: idx.read(path, schema), False
-    readers = {".npz": arrays.read, ".parquet": parquet.read, ".csv": table.read}
-    if suffix not in readers:
+        return lambda schema: idx.read(path, schema)
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
         raise BadInput(
             f"{path} is of no known kind; known are a folder with one sub-folder of images per class, "
-            f".npz, .parquet, .csv and IDX files."
+            f".npz, .npy, .parquet, .csv and IDX files."
         )
-    return lambda schema: readers[suffix](path, schema), False
+    return lambda schema: READERS[suffix](path, schema)
 
 
-def _folder_layout(path: Path, split: str) -> tuple[Reader, bool]:
+def _folder_layout(path: Path, split: str) -> tuple[list[Path], bool]:
     names = {entry.name for entry in path.iterdir()}
     for suffix in (".parquet", ".csv", ".npz"):
         if any(f"{each}{suffix}" in names for each in SPLITS):
             file = path / f"{split}{suffix}"
             if not file.is_file():
                 raise DataNotFound(f"{path} has no {file.name}, so it has no {split} split.")
-            return layout(file, split)[0], True
+            return [file], True
     if any(idx.is_images(path / name) for name in names):
         images = idx.images_in(path, split)
         if images is None:
             raise DataNotFound(f"{path} has no IDX images file of the {split} split.")
-        return lambda schema: idx.read(images, schema), True
+        return [images], True
     if "train" in names and (path / "train").is_dir():
         if not (path / split).is_dir():
             raise DataNotFound(f"{path} has no folder {split}/, so it has no {split} split.")
-        return lambda schema: folder.read(path / split, schema), True
-    return lambda schema: folder.read(path, schema), False
+        return [path / split], True
+    if npy.RECORDS in names:
+        return [path / npy.RECORDS], False
+    return shards.in_folder(path) or [path], False
 
 
 def _open_named(name: str, split: str, root: Path | None) -> DataSource:

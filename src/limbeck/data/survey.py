@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from limbeck.data import arrays, csv_file, folder, idx, images, parquet
+from limbeck.data import arrays, csv_file, folder, idx, images, npy, parquet
 from limbeck.data.limits import require_room
 from limbeck.data.records import Array, require_one_label, require_pairs
 from limbeck.data.rounding import round_range
@@ -30,11 +30,15 @@ def survey(path: Path, wanted: Wanted) -> Survey:
         return _survey_idx(path, unit)
     if suffix == ".npz":
         return _survey_arrays(*arrays.arrays(path, unit=unit), str(path), unit)
+    if suffix == ".npy":
+        return _survey_npy(path, unit)
     if suffix == ".parquet":
         return _survey_parquet(path, wanted)
     if suffix == ".csv":
         return survey_table(csv_file.read_columns(path), wanted, path)
-    raise BadInput(f"{path} is of no known kind; known are a folder of images, .npz, .parquet, .csv and IDX files.")
+    raise BadInput(
+        f"{path} is of no known kind; known are a folder of images, .npz, .npy, .parquet, .csv and IDX files."
+    )
 
 
 def _survey_folder(path: Path, wanted: Wanted) -> Survey:
@@ -42,6 +46,8 @@ def _survey_folder(path: Path, wanted: Wanted) -> Survey:
     for suffix in (".parquet", ".csv", ".npz"):
         if (path / f"train{suffix}").is_file():
             return survey(path / f"train{suffix}", wanted)
+    if (path / npy.RECORDS).is_file():
+        return _survey_npy(path / npy.RECORDS, unit)
     digits = idx.images_in(path, "train")
     if digits is not None:
         return _survey_idx(digits, unit)
@@ -72,6 +78,14 @@ def _survey_idx(path: Path, unit: str | None) -> Survey:
     if unit is not None:
         raise BadInput(f"{path} is an IDX file, which cannot say who a record is about; leave --unit out.")
     return _survey_arrays(*idx.load(path), None, str(path))
+
+
+def _survey_npy(path: Path, unit: str | None) -> Survey:
+    if unit is not None:
+        raise BadInput(
+            f"{path} and its labels cannot say who a record is about; leave --unit out, or save an .npz archive."
+        )
+    return _survey_arrays(*npy.load(path), None, str(path))
 
 
 def _survey_arrays(x: Array, y: Array, ids: Array | None, where: str, unit: str | None = None) -> Survey:

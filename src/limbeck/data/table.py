@@ -67,10 +67,15 @@ def _named(schema: Schema) -> list[str]:
 def read(path: Path, schema: Schema) -> Records:
     names = wanted_columns(schema)
     with csv_file.opened(path) as (header, rows):
-        require_columns(header, schema, path)
-        index_of = {name: index for index, name in enumerate(header)}
-        pieces = csv_file.pieces(rows, [index_of[name] for name in names], rows_at_once(schema), path)
+        pieces = csv_file.pieces(rows, places_of(header, schema, path), rows_at_once(schema), path)
         return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
+
+
+def places_of(header: Sequence[str], schema: Schema, path: Path) -> list[int]:
+    """Where the columns of `wanted_columns` stand in a row."""
+    require_columns(header, schema, path)
+    index_of = {name: index for index, name in enumerate(header)}
+    return [index_of[name] for name in wanted_columns(schema)]
 
 
 def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path | str) -> Records:
@@ -81,16 +86,21 @@ def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path
         require_count(rows, schema, path)
         each = schema.numbers * 8 + (16 if schema.by_person else 0)  # the pieces, and the whole made of them
         require_room(rows * each, path, schema)
-        blocks.append(encode_rows(columns, schema))
-        labels.append(
-            class_indices(columns[schema.label], schema, str(path)) if schema.has_label else no_labels(blocks[-1])
-        )
+        found = as_piece(columns, schema, path)
+        blocks.append(found.x)
+        labels.append(found.y)
         if schema.by_person:
             persons.append(unit_codes(columns[schema.unit], str(path)))
     if not rows:
         raise DataUnreadable(f"{path} holds no record.")
     units = np.concatenate(persons) if persons else None
     return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path), units)
+
+
+def as_piece(columns: Mapping[str, Sequence[Any]], schema: Schema, path: Path | str) -> Records:
+    """Some rows of a table, without their persons."""
+    x = encode_rows(columns, schema)
+    return Records(x, class_indices(columns[schema.label], schema, str(path)) if schema.has_label else no_labels(x))
 
 
 def class_words(labels: Sequence[Any], schema: Schema) -> list[str]:
@@ -117,7 +127,7 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
 def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     """The encoded values, and which of them are values at all."""
     low, high = column.range
-    values = np.array([_number(cell, column) for cell in cells], dtype=np.float64)
+    values = _numbers(cells, column)
     is_known: NDArray[np.bool_] = ~np.isnan(values)
     scaled = (np.clip(np.where(is_known, values, low), low, high) - low) / (high - low)
     return (2 * scaled - 1).astype(np.float32)[:, None], is_known
@@ -150,6 +160,17 @@ def number(cell: Any) -> float:
     if isinstance(cell, str) and len(cell) > LONGEST_NUMBER:
         raise ValueError
     return float(cell)
+
+
+def _numbers(cells: Sequence[Any], column: Column) -> NDArray[np.float64]:
+    """The number of each cell, NaN where it is none. Where all are short texts of numbers, in one go: the same numbers."""
+    if not column.kind and not column.format:
+        try:
+            if max(map(len, cells), default=0) <= LONGEST_NUMBER:
+                return np.array(list(map(float, cells)), dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):  # some cell is no text, or no number
+            pass
+    return np.array([_number(cell, column) for cell in cells], dtype=np.float64)
 
 
 def _number(cell: Any, column: Column) -> float:

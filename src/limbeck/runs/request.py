@@ -11,6 +11,7 @@ from typing import Any
 from limbeck.data import DataSource, open_source
 from limbeck.data.named import NAMED
 from limbeck.data.parts import part_of
+from limbeck.data.shards import written_out
 from limbeck.data.source import split_suffix
 from limbeck.errors import BadInput, RunConflict
 from limbeck.methods import TrainedModel
@@ -132,7 +133,7 @@ class Request:
         else:
             values |= {"vault": str(Path(self.data.vault).absolute()), "ledger": None}
         if self.data.data is not None and split_suffix(self.data.data)[0] not in NAMED:
-            values["data"] = str(Path(self.data.data).expanduser().absolute())
+            values["data"] = written_out(self.data.data)
         return values
 
     @staticmethod

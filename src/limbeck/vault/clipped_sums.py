@@ -1,12 +1,15 @@
-"""The answer to a ClippedSum over records in memory: sampled, mapped, clipped, rounded, added up, noised."""
+"""The answer to a ClippedSum, over records in memory or in pieces: sampled, mapped, clipped, rounded, added up, noised."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from limbeck.data.records import Records
+from limbeck.data.streams.streamed import StreamedRecords
 from limbeck.errors import WallBreach
 from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
@@ -19,6 +22,8 @@ from limbeck.vault.maps.bound import Bound
 from limbeck.vault.noise import SecretStream, Total, drawn_noise, with_noise
 from limbeck.vault.persons import PersonSums, sample_persons
 from limbeck.vault.sampling import canonical_order, poisson_sample
+from limbeck.vault.source import Held
+from limbeck.vault.streamed_samples import ordered_coins, sampled_pieces
 
 MOST_HELD = 1 << 23  # numbers of records' rows that are held at a time, where each is needed by itself
 
@@ -37,7 +42,7 @@ class ClippedSums:
 
     @torch.no_grad()
     def noised(
-        self, query: ClippedSum, mapping: Map, records: Records, coins: SecretStream, noises: SecretStream
+        self, query: ClippedSum, mapping: Map, records: Held, coins: SecretStream, noises: SecretStream
     ) -> NDArray[np.float64]:
         """Draw the noise; sample, map, clip, round, add up; add the noise.
 
@@ -47,14 +52,36 @@ class ClippedSums:
         """
         shape = (len(self._schema.classes) if query.by_class else 1, self.width_of(mapping))
         noise = drawn_noise(query, shape, noises) if query.on_grid else None
-        sample = self._sample(query, records, coins)
-        if records.units is not None and query.on_grid:
-            total: Total = self._summed_by_person(query, mapping, records, sample, shape)
-        else:
-            total = self._summed(query, mapping, records, sample, shape)
+        total = self._total(query, mapping, records, coins, shape)
         if noise is None:  # booked by an older version, which drew it last, from the same stream
             noise = drawn_noise(query, shape, coins)
         return with_noise(query, total, noise)
+
+    def _total(
+        self, query: ClippedSum, mapping: Map, records: Held, coins: SecretStream, shape: tuple[int, int]
+    ) -> Total:
+        if isinstance(records, StreamedRecords):
+            return self._summed(query, mapping, self._streamed(query, mapping, records, coins), shape)
+        sample = self._sample(query, records, coins)
+        if records.units is not None and query.on_grid:
+            return self._summed_by_person(query, mapping, records, sample, shape)
+        chunk = self._chunk(mapping)
+        held = (records.only(sample[start : start + chunk]) for start in range(0, len(sample), chunk))
+        return self._summed(query, mapping, held, shape)
+
+    def _streamed(
+        self, query: ClippedSum, mapping: Map, records: StreamedRecords, coins: SecretStream
+    ) -> Iterator[Records]:
+        """The sample of records in pieces: the same records that `_sample` chooses of them in memory."""
+        rates = query.rate_of(len(self._schema.classes))
+        is_ordered = not self._in_file_order and query.on_grid and min(rates) < 1
+        words = ordered_coins(records, self._schema, coins) if is_ordered else None
+        return sampled_pieces(records, self._schema, rates, coins, self._chunk(mapping), words)
+
+    def _chunk(self, mapping: Map) -> int:
+        """How many records are encoded at a time: whole blocks, so that only the last one is filled up."""
+        block = self.block_for(mapping)
+        return max(mapping.chunk // block, 1) * block
 
     def _sample(self, query: ClippedSum, records: Records, coins: SecretStream) -> NDArray[np.int64]:
         """Indices of the records that are in the sample: class by class, or person by person."""
@@ -75,22 +102,17 @@ class ClippedSums:
             self._hashed = records, record_hashes(records, key=b"")
         return self._hashed[1]
 
-    def _summed(
-        self, query: ClippedSum, mapping: Map, records: Records, sample: NDArray[np.int64], shape: tuple[int, int]
-    ) -> Total:
+    def _summed(self, query: ClippedSum, mapping: Map, pieces: Iterable[Records], shape: tuple[int, int]) -> Total:
         """The clipped sum over the sample: whole steps in 64 bits, which no order and no size of chunks can change (rule 13).
 
         Guarantee: memory does not grow with the sample.
         """
         total: Total = np.zeros(shape, dtype=np.int64) if query.on_grid else np.zeros(shape, dtype=np.float64)
         block, bound = self.block_for(mapping), Bound.of(query)
-        # Whole blocks, so that only the last one is filled up.
-        chunk = max(mapping.chunk // block, 1) * block
-        for start in range(0, len(sample), chunk):
-            part = sample[start : start + chunk]
-            y = torch.from_numpy(records.y[part]).to(self._device)
+        for piece in pieces:
+            y = torch.from_numpy(piece.y).to(self._device)
             row = y if query.by_class else torch.zeros_like(y)
-            x = encode(records.x[part], self._schema, self._device)
+            x = encode(piece.x, self._schema, self._device)
             added = mapping.clipped_sum(x, row, y, shape[0], bound, block).cpu().numpy()
             total += added.astype(total.dtype)
         return total

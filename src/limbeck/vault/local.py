@@ -1,4 +1,4 @@
-"""The vault in this process: private records in memory, answers computed in chunks, every one of them journalled.
+"""The vault in this process: private records in memory or in files, answers computed in chunks, every one of them journalled.
 
 The order of `ask` is the whole proof: booked (in `grant`) -> noise drawn -> sampled -> mapped, clipped, rounded and added up in
 whole steps -> noised -> stored -> given. Before booking nothing has been read; what has not been stored is given to nobody.
@@ -32,8 +32,8 @@ from limbeck.vault.ensemble.teachers import Question
 from limbeck.vault.ledger import GrantRow, Ledger
 from limbeck.vault.maps import MAPS, Map
 from limbeck.vault.noise import Randomness, SecretStream
-from limbeck.vault.part_records import load_records, part_of_source
-from limbeck.vault.source import PrivateSource, checked_records
+from limbeck.vault.part_records import load_records, part_of_source, stream_records
+from limbeck.vault.source import Held, PrivateSource, checked_records
 
 
 class LocalVault:
@@ -71,7 +71,7 @@ class LocalVault:
         self._ledger = ledger
         self._randomness = randomness or Randomness()
         self._device = torch.device(device)
-        self._records: Records | None = None
+        self._records: Held | None = None
         self._sums = ClippedSums(source.schema, self._device, in_file_order=self._randomness.releasable)
         self._chooser = Chooser(source.schema, self._device)
         self._desks: dict[tuple[str, str], Desk] = {}
@@ -128,10 +128,15 @@ class LocalVault:
         the booking is given back, because nothing was released.
         """
         self._require_booked(grant)
-        if self._records is not None:
+        in_pieces = all(_in_pieces(query) for query in grant.plan.queries)
+        if isinstance(self._records, Records) or (self._records is not None and in_pieces):
             return
         try:
-            self._records = checked_records(load_records(self._source, self._ledger), self._schema)
+            # What is streamed is read whole here, too, and again for every answer.
+            found: Held | None = stream_records(self._source, self._ledger, self._schema) if in_pieces else None
+            if found is None:
+                found = checked_records(load_records(self._source, self._ledger), self._schema)
+            self._records = found
         except Exception:
             self.give_back(grant)
             raise
@@ -241,7 +246,7 @@ class LocalVault:
         """A stored answer of a tick that the restored teachers have not learned yet: they learn it now, and vote no more."""
         if isinstance(mapping, Question) and self._desk(grant, label, mapping).clock == index:
             self.open_records(grant)
-            assert self._records is not None
+            assert isinstance(self._records, Records)
             self._desk(grant, label, mapping).learn(index, mapping, self._records)
 
     def _noised(self, grant: Grant, query: Query, index: int, mapping: Asked) -> NDArray[np.float64]:
@@ -249,9 +254,9 @@ class LocalVault:
             assert isinstance(mapping, Map)
             return self._noised_sum(query, index, mapping)
         if isinstance(query, Choice):
-            assert isinstance(mapping, Scores) and self._records is not None
+            assert isinstance(mapping, Scores) and isinstance(self._records, Records)
             return self._chooser.chosen(query, mapping, self._records, *self._streams(query, index))
-        assert isinstance(mapping, Question) and self._records is not None
+        assert isinstance(mapping, Question) and isinstance(self._records, Records)
         desk = self._desk(grant, query.label, mapping)
         return desk.noised(index, mapping, self._records, *self._streams(query, index))
 
@@ -275,3 +280,9 @@ def _listed(query: Query) -> Mapping[str, type]:
     if isinstance(query, ClippedSum):
         return MAPS
     return SCORES if isinstance(query, Choice) else QUESTIONS
+
+
+def _in_pieces(query: Query) -> bool:
+    """Whether records can be read again for each answer. Teachers and choices hold theirs; doubles of older bookings have an
+    order."""
+    return isinstance(query, ClippedSum) and (query.on_grid or not query.is_private)

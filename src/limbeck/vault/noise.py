@@ -37,6 +37,11 @@ class SecretStream:
         """Uniform 64-bit numbers."""
         return np.frombuffer(self._cipher.update(bytes(8 * count)), dtype=np.uint64)
 
+    def skip(self, count: int) -> None:
+        """Pass over so many numbers, which are for records that somebody else holds."""
+        for start in range(0, count, 1 << 20):
+            self.integers(min(1 << 20, count - start))
+
     def words_of(self, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """A secret 64-bit word for each of (n, 2) numbers, under a key that is drawn for this call.
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limbeck.data.parts import PartSource
 from limbeck.data.records import Records
+from limbeck.data.streams.streamed import Choice, StreamedRecords, first_pass
 from limbeck.errors import WallBreach
 from limbeck.privacy.part import PartOf
+from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import UNIT_RECORD
 from limbeck.vault.keyed_hash import unit_hashes
 from limbeck.vault.ledger import Ledger, Split
-from limbeck.vault.source import PrivateSource
+from limbeck.vault.source import PrivateSource, StreamedSource, checked_records
 
 
 def part_of_source(source: PrivateSource) -> PartOf | None:
@@ -25,9 +28,7 @@ def load_records(source: PrivateSource, ledger: Ledger) -> Records:
     if part is None or part.classes:
         return source.load()
     assert isinstance(source, PartSource)
-    split = ledger.split(part.parent, part.split)
-    if split is None or split.kind != "hash":
-        raise WallBreach(f"The ledger knows no split {part.split!r} by hash of data set {part.parent!r}.")
+    split = split_of(part, ledger)
     records = source.whole.load()
     if part.unit != UNIT_RECORD and records.units is None:
         raise WallBreach(
@@ -36,11 +37,45 @@ def load_records(source: PrivateSource, ledger: Ledger) -> Records:
     return hash_part(records, split, part.part)
 
 
+def stream_records(source: PrivateSource, ledger: Ledger, schema: Schema) -> StreamedRecords | None:
+    """The same without holding it, where it would take more memory than is held; None where it would not.
+
+    Guarantee: every record is read and checked once. What is chosen is what `load_records` chooses, in the same order.
+    """
+    part, choice = part_of_source(source), None
+    whole: PrivateSource = source
+    if isinstance(source, PartSource):
+        by_hash = part is not None and not part.classes
+        choice = hash_choice(split_of(part, ledger), part.part) if part is not None and by_hash else source.choice
+        whole = source.whole
+        if choice is None:
+            return None
+    stream = whole.stream() if isinstance(whole, StreamedSource) else None
+    if stream is None:
+        return None
+    return first_pass(stream, whole.schema, lambda records: checked_records(records, schema), choice)
+
+
+def split_of(part: PartOf, ledger: Ledger) -> Split:
+    split = ledger.split(part.parent, part.split)
+    if split is None or split.kind != "hash":
+        raise WallBreach(f"The ledger knows no split {part.split!r} by hash of data set {part.parent!r}.")
+    return split
+
+
 def hash_part(records: Records, split: Split, part: int) -> Records:
+    return hash_choice(split, part).of(records)
+
+
+def hash_choice(split: Split, part: int) -> Choice:
     """The records of one part, counted from 1.
 
     Guarantee: a unit is in exactly one part, which depends on the key and on that unit alone.
     """
-    # The remainder of 64 random bits is uneven by less than parts / 2^64.
-    places = unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))
-    return records.only(places == part - 1)
+
+    def keeps(records: Records) -> NDArray[np.bool_]:
+        # The remainder of 64 random bits is uneven by less than parts / 2^64.
+        places = unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))
+        return np.asarray(places == part - 1)
+
+    return Choice(keeps)

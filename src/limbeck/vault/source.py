@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.data.records import Records
+from limbeck.data.streams.stream import RecordStream
+from limbeck.data.streams.streamed import StreamedRecords
 from limbeck.errors import WallBreach
 from limbeck.privacy.schema import Schema
 
@@ -19,6 +21,22 @@ class PrivateSource(Protocol):
     def schema(self) -> Schema: ...
 
     def load(self) -> Records: ...
+
+
+@runtime_checkable
+class StreamedSource(Protocol):
+    """A private source that may be larger than memory. `stream`: None where `load` is the way to read it."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def load(self) -> Records: ...
+
+    def stream(self) -> RecordStream | None: ...
+
+
+# What a vault has of a source that it has opened.
+Held = Records | StreamedRecords
 
 
 def checked_records(records: Records, schema: Schema) -> Records:

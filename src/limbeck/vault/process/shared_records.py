@@ -6,9 +6,11 @@ import weakref
 from collections.abc import Callable
 
 from limbeck.data.records import Records
+from limbeck.data.streams.stream import RecordStream
 from limbeck.errors import DataUnreadable
 from limbeck.privacy.schema import Schema
-from limbeck.vault.source import PrivateSource, checked_records
+from limbeck.vault.process.quiet_stream import QuietStream
+from limbeck.vault.source import PrivateSource, StreamedSource, checked_records
 
 
 class SharedRecords:
@@ -36,3 +38,12 @@ class SharedRecords:
                 raise DataUnreadable("The records cannot be read.") from None
             self._held = weakref.ref(held)
         return held
+
+    def stream(self) -> RecordStream | None:
+        """Records in pieces, which nobody holds; their failures are the same one."""
+        if not isinstance(self._source, StreamedSource):
+            return None
+        quiet = QuietStream(self.schema, self._note)
+        with quiet.told():
+            found = self._source.stream()
+        return None if found is None else quiet.over(found)
