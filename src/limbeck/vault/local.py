@@ -128,10 +128,13 @@ class LocalVault:
         if self._records is not None:
             return
         try:
-            self._records = checked_records(load_records(self._source, self._ledger), self._schema)
+            self._records = self._loaded()
         except Exception:
             self.give_back(grant)
             raise
+
+    def _loaded(self) -> Records:
+        return checked_records(load_records(self._source, self._ledger), self._schema)
 
     def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
         """One answer of the plan: the stored one if there is one, else a new one.

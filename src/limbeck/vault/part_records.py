@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limbeck.data.parts import PartSource
 from limbeck.data.records import Records
@@ -21,26 +22,41 @@ def part_of_source(source: PrivateSource) -> PartOf | None:
 
 def load_records(source: PrivateSource, ledger: Ledger) -> Records:
     """What a source holds, once it is paid for."""
+    records = load_whole(source)
+    chosen = chosen_records(records, source, ledger)
+    return records if chosen is None else records.only(chosen)
+
+
+def load_whole(source: PrivateSource) -> Records:
+    """What a source holds; of a part by hash the whole that the vault takes it from."""
     part = part_of_source(source)
     if part is None or part.classes:
         return source.load()
     assert isinstance(source, PartSource)
+    return source.whole.load()
+
+
+def chosen_records(records: Records, source: PrivateSource, ledger: Ledger) -> NDArray[np.bool_] | None:
+    """Which of the records that `load_whole` gave are the source's own; None for all of them."""
+    part = part_of_source(source)
+    if part is None or part.classes:
+        return None
     split = ledger.split(part.parent, part.split)
     if split is None or split.kind != "hash":
         raise WallBreach(f"The ledger knows no split {part.split!r} by hash of data set {part.parent!r}.")
-    records = source.whole.load()
     if part.unit != UNIT_RECORD and records.units is None:
         raise WallBreach(
             f"The reader of {part.parent!r} does not say whose each record is, so persons cannot be kept apart."
         )
-    return hash_part(records, split, part.part)
+    return in_hash_part(records, split, part.part)
 
 
-def hash_part(records: Records, split: Split, part: int) -> Records:
-    """The records of one part, counted from 1.
+def in_hash_part(records: Records, split: Split, part: int) -> NDArray[np.bool_]:
+    """Whether each record is in one part, counted from 1.
 
     Guarantee: a unit is in exactly one part, which depends on the key and on that unit alone.
     """
     # The remainder of 64 random bits is uneven by less than parts / 2^64.
     places = unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))
-    return records.only(places == part - 1)
+    chosen: NDArray[np.bool_] = places == part - 1
+    return chosen
