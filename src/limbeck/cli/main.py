@@ -27,9 +27,10 @@ from limbeck.cli import (
     vault,
 )
 from limbeck.cli.memory import keep_freed_memory
-from limbeck.cli.output import Stopped, Usage, fail
+from limbeck.cli.output import Stopped, Usage, fail, own_rank
 from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
+ON_RANKS = ("condense", "resume")  # what several processes of torchrun do together
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
     runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault,
@@ -48,6 +49,8 @@ def limbeck_command(
 
     A command ends with 0 if all went well, else with a number that docs/exit-codes.md explains.
     """
+    if own_rank() and context.invoked_subcommand not in ON_RANKS:
+        raise typer.Exit  # rank 0 does it, once
     if version:
         print(f"limbeck {installed_version('limbeck')}")
     elif context.invoked_subcommand is None:
@@ -61,7 +64,7 @@ def main() -> None:
 
 def run(commands: typer.Typer) -> NoReturn:
     """Run one command and end the process with its exit code."""
-    as_json = "--json" in sys.argv
+    as_json = "--json" in sys.argv and not own_rank()
     keep_freed_memory()
     try:
         code = _built(commands)(standalone_mode=False)

@@ -36,12 +36,6 @@ SECONDS = "LIMBECK_RANK_SECONDS"
 USUAL_SECONDS = 1800.0
 
 
-def own_rank() -> int:
-    """0 for a process that nobody started beside others."""
-    text = os.environ.get("RANK", "0")
-    return int(text) if text.isdecimal() and all(name in os.environ for name in VARIABLES) else 0
-
-
 @contextlib.contextmanager
 def joined() -> Iterator[Group | None]:
     """The ranks of this run, once all of them are there; None in a process of its own. At the end rank 0 lets the others go."""
@@ -73,7 +67,7 @@ def _stopped_by_torchrun() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    if own_rank() or threading.current_thread() is not threading.main_thread():
+    if os.environ["RANK"] != "0" or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGTERM, stop)
@@ -123,7 +117,7 @@ def _note(error: BaseException) -> None:
     else:
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = f"An unforeseen error ({type(error).__name__} at {os.path.basename(place.filename)}:{place.lineno})."
-    print(f"limbeck: rank {own_rank()}: {text}", file=sys.stderr, flush=True)
+    print(f"limbeck: rank {os.environ.get('RANK')}: {text}", file=sys.stderr, flush=True)
 
 
 class RankTeam:
