@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from contract import DELTA, SCHEMA, Premises, Source, VaultContract
 from fake import Books, FakeVault
-from ranks_in_threads import Ranks, holding
 
 from limbeck.privacy.plan import Plan
 from limbeck.vault.api import Answer, Grant, Randomness, Vault
@@ -23,6 +22,7 @@ from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.maps import MAPS
 from limbeck.vault.sharded.vault import ShardedVault
+from ranks_in_threads import Ranks, holding
 
 
 class LocalPremises(Premises):

@@ -1,10 +1,15 @@
-"""Ranks as threads of the test: messages go through the same bytes as between processes, and all of them are kept."""
+"""Ranks as threads of the test: messages go through the same bytes as between processes, and all of them are kept.
+
+One thread computes at a time: rank 0, or the others while it waits for them. Networks are built with PyTorch's own generator, of
+which a process has one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,11 +39,23 @@ class Wires:
         self.told: list[bytes] = []
         self.replied: list[bytes] = []
         self.partial: list[NDArray[np.int64]] = []
+        self.turn = threading.Lock()
+        self.turn.acquire()  # rank 0 begins
+
+    @contextlib.contextmanager
+    def others(self) -> Iterator[None]:
+        """While rank 0 waits."""
+        self.turn.release()
+        try:
+            yield
+        finally:
+            self.turn.acquire()
 
 
 class ThreadGroup:
     def __init__(self, rank: int, size: int, wires: Wires) -> None:
         self.rank, self.size, self._wires = rank, size, wires
+        self._at_work = False
 
     def compute_on(self, device: torch.device) -> None:
         assert device.type == "cpu"
@@ -51,7 +68,11 @@ class ThreadGroup:
             each.put(content)
 
     def hear(self) -> Message:
-        return decoded(_taken(self._wires.down[self.rank], None))
+        if self._at_work:
+            self._wires.turn.release()
+        message = decoded(_taken(self._wires.down[self.rank], None))
+        self._at_work = message.kind != END and self._wires.turn.acquire()
+        return message
 
     def reply(self, message: Message) -> None:
         content = encoded(message)
@@ -59,14 +80,16 @@ class ThreadGroup:
         self._wires.up[self.rank].put(content)
 
     def replies(self) -> list[Message]:
-        return [decoded(_taken(each, SECONDS)) for each in self._wires.up[1:]]
+        with self._wires.others():
+            return [decoded(_taken(each, SECONDS)) for each in self._wires.up[1:]]
 
     def add_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.rank:
             self._wires.partial.append(values.copy())
             self._wires.sums[self.rank].put(values)
             return values
-        return values + sum(_taken(each, SECONDS) for each in self._wires.sums[1:])
+        with self._wires.others():
+            return values + sum(_taken(each, SECONDS) for each in self._wires.sums[1:])
 
 
 def _taken(line: queue.Queue[Any], seconds: float | None) -> Any:
@@ -89,9 +112,10 @@ class Ranks:
 
     def end(self) -> None:
         self.group.tell(Message(END, {}))
-        for thread in self._threads:
-            thread.join(SECONDS)
-            assert not thread.is_alive()
+        with self.wires.others():
+            for thread in self._threads:
+                thread.join(SECONDS)
+                assert not thread.is_alive()
 
 
 def holding(

@@ -1,0 +1,47 @@
+"""The group of real processes: exact sums, messages in order, and no waiting for the dead."""
+
+from __future__ import annotations
+
+import json
+
+from rank_processes import ends, started
+
+SCRIPT = """
+import json, os, signal, sys, time
+import numpy as np, torch
+from limbeck.errors import RankLost
+from limbeck.vault.process.wire import Message
+from limbeck.vault.sharded.group import TorchGroup
+group = TorchGroup.join(60)
+large = np.array([2**62 - 1, -5, 3], dtype=np.int64) * (group.rank + 1) // 4
+if group.rank:
+    heard = group.hear()
+    group.reply(Message("back", {"text": heard.values["text"] + str(group.rank)}, heard.tensors))
+    group.add_up(large)
+    group.hear()
+    os.kill(os.getpid(), signal.SIGKILL)
+group.tell(Message("there", {"text": "x"}, (torch.arange(5), torch.rand(2, 0))))
+replies = group.replies()
+found = {"texts": [reply.values["text"] for reply in replies], "shapes": [list(t.shape) for t in replies[0].tensors],
+    "sum": group.add_up(large).tolist(), "said": group.said}
+began = time.monotonic()
+group.tell(Message("die", {}))
+try:
+    group.add_up(large)
+except RankLost as error:
+    found["lost"] = error.message
+print(json.dumps({**found, "seconds": time.monotonic() - began}))
+os._exit(0)
+"""
+
+
+def test_real_processes_add_up_exactly_and_one_that_dies_is_noticed() -> None:
+    with started(2, "-c", SCRIPT) as children:
+        (code, out, err), (other, _, _) = ends(children)
+    assert code == 0 and other == -9, err
+    found = json.loads(out)
+    parts = [[value * (rank + 1) // 4 for value in (2**62 - 1, -5, 3)] for rank in range(2)]
+    assert found["sum"] == [sum(pair) for pair in zip(*parts, strict=True)]
+    assert found["texts"] == ["x1"] and found["shapes"] == [[5], [2, 0]]
+    assert found["seconds"] < 30 and "answer in time" in found["lost"]
+    assert 100 < found["said"] < 1000
