@@ -27,7 +27,7 @@ from limbeck.runs.request import DataReference
 from limbeck.vault.process.codec import pack, unpack
 from limbeck.vault.process.wire import Malformed, Message
 from limbeck.vault.sharded.group import END, Group, TorchGroup
-from limbeck.vault.sharded.holder import ShardHolder
+from limbeck.vault.sharded.holder import OpenSource, ShardHolder
 from limbeck.vault.source import PrivateSource
 
 WORK, RESULTS, FAILED = "work", "results", "failed"
@@ -89,9 +89,9 @@ def _patience() -> float:
     return seconds
 
 
-def serve(group: Group) -> None:
+def serve(group: Group, open_source: OpenSource | None = None) -> None:
     """What a rank other than 0 does until rank 0 lets it go. Guarantee: writes no file and opens no ledger."""
-    holder = ShardHolder(group, _source_at, _note)
+    holder = ShardHolder(group, open_source or _source_at, _note)
     while (message := group.hear()).kind != END:
         if message.kind == WORK:
             group.reply(_worked(group, message))
