@@ -66,7 +66,7 @@ def torchruns(machines: tuple[str, str], *arguments: object, **more: str) -> Ite
                     stderr=subprocess.PIPE,
                     text=True,
                     env=env,
-                )  # fmt: skip
+                )
             )
         yield children
     finally:
