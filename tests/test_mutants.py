@@ -38,6 +38,7 @@ def test_names_are_not_used_twice_and_every_part_of_the_core_is_tried() -> None:
         "maps/blocks", "maps/base", "maps/bound", "maps/clipped_gradients", "maps/layer_gradients",
         "maps/top_gradient", "maps/residuals", "maps/cells",
         "ensemble/votes", "ensemble/critics", "ensemble/ensemble", "ensemble/partition", "ensemble/desk", "ensemble/store",
+        "sharded/vault", "sharded/holder", "sharded/shard", "sharded/partial",
         "ledger/book", "ledger/sums", "ledger/rows", "ledger/file", "ledger/tables",
     }  # fmt: skip
     privacy = {"queries", "grid", "plan", "accounting", "renyi"}

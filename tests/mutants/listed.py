@@ -8,10 +8,11 @@ from mutation import Mutation
 from person_mutants import PERSONS
 from process_mutants import PROCESS
 from release_mutants import RELEASE
+from sharded_mutants import SHARDED
 from teacher_mutants import TEACHERS
 from tree_mutants import LEDGER_TREE
 from vault_mutants import VAULT
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS,
+    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *SHARDED,
 )  # fmt: skip

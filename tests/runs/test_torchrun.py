@@ -64,7 +64,7 @@ def test_the_same_set_for_one_two_and_four_ranks(tmp_path: Path, ledger: Path) -
 @pytest.fixture
 def underway(tmp_path: Path, ledger: Path) -> Iterator[tuple[Path, list[Popen]]]:
     out = tmp_path / "out"
-    with started(3, *LIMBECK, *RUN, "--out", out, LIMBECK_RANK_SECONDS="8") as children:
+    with started(3, *LIMBECK, *RUN, "--out", out, LIMBECK_RANK_SECONDS="30") as children:
         wait_for_step(out, 8, children)
         yield out, children
 
@@ -101,7 +101,7 @@ def test_a_rank_that_dies_ends_the_run_and_it_goes_on_with_others(
 def test_a_silent_rank_is_not_waited_for_without_end(underway: tuple[Path, list[Popen]], ledger: Path) -> None:
     out, children = underway
     children[1].send_signal(signal.SIGSTOP)
-    code, printed, err = ends(children[:1], 60)[0]
+    code, printed, err = ends(children[:1], 120)[0]
     assert code == 12 and json.loads(printed)["error"]["kind"] == "RankLost", err
     children[1].kill()
     require_resumed(out, ledger, 2)

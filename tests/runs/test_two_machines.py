@@ -89,7 +89,7 @@ def test_two_machines_make_the_set_of_one(machines: tuple[str, str], tmp_path: P
 
 def test_a_cable_that_is_cut_ends_the_run_in_time(machines: tuple[str, str], tmp_path: Path, ledger: Path) -> None:
     out = tmp_path / "out"
-    with torchruns(machines, *RUN, "--out", out, LIMBECK_RANK_SECONDS="8") as children:
+    with torchruns(machines, *RUN, "--out", out, LIMBECK_RANK_SECONDS="30") as children:
         wait_for_step(out, 5, children)
         ip("link", "set", "lbk0", "down", inside=machines[0])
         code, printed, err = ends(children[:1], 120)[0]

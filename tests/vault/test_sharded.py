@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -200,6 +200,12 @@ def test_closing_lets_the_shards_go(ledger: Ledger) -> None:
 class Narrow(ClippedSums):
     """Kernels that are steady in blocks of 16 records only."""
 
+    taken: ClassVar[list[int | None]] = []
+
+    def summed(self, *given: Any) -> Total:
+        self.taken.append(given[5] if len(given) > 5 else None)
+        return super().summed(*given)
+
     def tried(self, mapping: Any, preferred: int) -> tuple[int, str]:
         return super().tried(mapping, min(preferred, 16))
 
@@ -230,7 +236,7 @@ def test_all_ranks_take_the_smallest_block(ledger: Ledger) -> None:
         told = at.ranks.wires.told
     assert sum(b'"try_block"' in content for content in told) == 2
     (added,) = [content for content in told if b'"add_up"' in content]
-    assert b'"block":16' in added
+    assert b'"block":16' in added and set(Narrow.taken) == {16}
 
 
 def test_machines_that_round_differently_get_no_answer(ledger: Ledger) -> None:

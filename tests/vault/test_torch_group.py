@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+import torch
+
+from limbeck.errors import RankLost
+from limbeck.vault.process.wire import Message
+from limbeck.vault.sharded.group import _room, decoded, encoded
 from rank_processes import ends, started
 
 SCRIPT = """
@@ -12,7 +18,7 @@ import numpy as np, torch
 from limbeck.errors import RankLost
 from limbeck.vault.process.wire import Message
 from limbeck.vault.sharded.group import TorchGroup
-group = TorchGroup.join(60)
+group = TorchGroup.join(20)
 large = np.array([2**62 - 1, -5, 3], dtype=np.int64) * (group.rank + 1) // 4
 if group.rank:
     heard = group.hear()
@@ -45,3 +51,17 @@ def test_real_processes_add_up_exactly_and_one_that_dies_is_noticed() -> None:
     assert found["texts"] == ["x1"] and found["shapes"] == [[5], [2, 0]]
     assert found["seconds"] < 30 and "answer in time" in found["lost"]
     assert 100 < found["said"] < 1000
+
+
+@pytest.mark.parametrize("size", [0, -1, 2**31, 2**62])
+def test_a_message_is_no_larger_than_one_may_be(size: int) -> None:
+    with pytest.raises(RankLost):
+        _room(torch.tensor([size]))
+
+
+def test_what_is_cut_or_strange_is_refused() -> None:
+    content = encoded(Message("there", {"a": 1}, (torch.arange(3),)))
+    assert decoded(content).values == {"a": 1}
+    for strange in (content[:-1], content[:5], torch.zeros(40, dtype=torch.uint8)):
+        with pytest.raises(RankLost):
+            decoded(strange)

@@ -53,11 +53,19 @@ def joined() -> Iterator[Group | None]:
         group = TorchGroup.join(_patience())
         try:
             yield group
-        finally:
-            if group.rank == 0:
-                with contextlib.suppress(RankLost):
-                    group.tell(Message(END, {}))
-            group.leave()
+        except RankLost:
+            raise  # there is nobody left to tell, or one who does not hear
+        except BaseException:
+            _let_go(group)
+            raise
+        _let_go(group)
+
+
+def _let_go(group: TorchGroup) -> None:
+    if group.rank == 0:
+        with contextlib.suppress(RankLost):
+            group.tell(Message(END, {}))
+    group.leave()
 
 
 @contextlib.contextmanager

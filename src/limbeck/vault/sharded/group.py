@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from limbeck.errors import RankLost
 from limbeck.vault.process.limits import MOST_BODY, MOST_HEADER
 from limbeck.vault.process.wire import PREFIX, CutOff, Malformed, Message, receive, send
+from limbeck.vault.sharded.heartbeat import Heartbeat
 
 END = "end"
 _Value = TypeVar("_Value")
@@ -63,18 +64,27 @@ class TorchGroup:
     said: bytes that this rank gave to the others or had from them, not counting what the network adds
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
         self._device, self.said = torch.device("cpu"), 0
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        # Between two requests a method may work for hours, so there only the heartbeat tells whether rank 0 is alive.
+        self._requests = dist.new_group(
+            backend="gloo", timeout=timedelta(days=365) if self.rank else timedelta(seconds=seconds)
+        )
+        self._heartbeat = Heartbeat(
+            self.rank, dist.new_group(backend="gloo", timeout=timedelta(seconds=seconds)), seconds
+        )
 
     @staticmethod
     def join(seconds: float) -> TorchGroup:
-        """Wait for all processes that the environment names. seconds: how long to wait for a rank, ever."""
+        """Wait for all processes that the environment names. seconds: how long a rank may be silent that should speak."""
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         _reached(lambda: dist.init_process_group(backend, timeout=timedelta(seconds=seconds)))
-        return TorchGroup()
+        return _reached(lambda: TorchGroup(seconds))
 
     def leave(self) -> None:
+        """At rank 0 after all have been told that it is over; elsewhere after that was heard."""
+        self._heartbeat.end()
         dist.destroy_process_group()
 
     def compute_on(self, device: torch.device) -> None:
@@ -82,15 +92,15 @@ class TorchGroup:
 
     def tell(self, message: Message) -> None:
         content = encoded(message)
-        _reached(lambda: dist.broadcast(torch.tensor([len(content)]), src=0))
-        _reached(lambda: dist.broadcast(content, src=0))
+        _reached(lambda: dist.broadcast(torch.tensor([len(content)]), src=0, group=self._requests))
+        _reached(lambda: dist.broadcast(content, src=0, group=self._requests))
         self.said += len(content) * (self.size - 1)
 
     def hear(self) -> Message:
         length = torch.zeros(1, dtype=torch.int64)
-        _reached(lambda: dist.broadcast(length, src=0))
+        _reached(lambda: dist.broadcast(length, src=0, group=self._requests))
         content = _room(length)
-        _reached(lambda: dist.broadcast(content, src=0))
+        _reached(lambda: dist.broadcast(content, src=0, group=self._requests))
         self.said += len(content)
         return decoded(content)
 
