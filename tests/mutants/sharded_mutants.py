@@ -17,6 +17,7 @@ streams, sums, team = Faults("vault/noise.py"), Faults("vault/clipped_sums.py"),
 SUMS = "privacy/test_sharded_sums.py"
 BITS = f"{SUMS}::test_an_answer_has_the_same_bits_for_any_number_of_ranks"
 COINS = f"{SUMS}::test_every_record_is_in_one_shard_and_has_its_own_coin"
+KEEPS = f"{SUMS}::test_a_shard_keeps_nothing_of_the_rest"
 REFUSED = f"{SUMS}::test_teachers_and_doubles_are_refused_before_they_are_booked"
 VAULT = "vault/test_sharded.py"
 OTHERS = f"{VAULT}::test_other_records_on_another_rank_are_refused_and_cost_nothing"
@@ -86,7 +87,7 @@ SHARDED: tuple[Mutation, ...] = (
         "a person is clipped on every rank by itself",
         f"{SUMS}::test_a_person_is_on_one_rank_with_all_records",
     ),
-    shard("sharded-view", "Records(records.x[chosen].copy(),", "Records(records.x[chosen],", "all records stay", SUMS),
+    shard("sharded-view", "Records(records.x[chosen].copy(),", "Records(records.x[chosen],", "all records stay", KEEPS),
     vault(
         "sharded-shards-uncounted",
         "replies(self._group, Taken)) != len(own)",
