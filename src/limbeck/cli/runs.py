@@ -85,14 +85,14 @@ def condense(
     from limbeck.runs.planning import plan_for
     from limbeck.runs.request import Request, RunOptions
 
-    with ranks() as group:
+    with stoppable(out), ranks() as group:
         options = RunOptions(ledger=text_of(ledger), insecure_seed=insecure_seed, device=device)
         reference = with_part(data_reference(data, schema, label, root, vault), part, options.ledger_path)
         request = Request(data=reference, options=options)
         chosen = settings_from(settings, per_class)
         plan, source = plan_for(reference, method, chosen, epsilon_value(epsilon), delta, rows)
         ready(source)
-        with stoppable(out), reporter() as shown:
+        with reporter() as shown:
             shown.say(
                 f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
                 f"{adjacency_and_unit(plan.price.adjacency, source.schema.unit)}. You may stop it with Ctrl-C and go on later."
@@ -113,7 +113,7 @@ def resume(
     """Go on with a run that was stopped or broke off. Nothing is paid twice."""
     from limbeck.runs.resume import resume as go_on
 
-    with ranks() as group, stoppable(run), reporter() as shown:
+    with stoppable(run), ranks() as group, reporter() as shown:
         outcome = go_on(run, shown, ledger, vault_path=vault, group=group)
     _emit_outcome(outcome, as_json)
 

@@ -53,8 +53,8 @@ def joined() -> Iterator[Group | None]:
         group = TorchGroup.join(_patience())
         try:
             yield group
-        except RankLost:
-            raise  # there is nobody left to tell, or one who does not hear
+        except (RankLost, KeyboardInterrupt):
+            raise  # somebody may not hear, or wait for something else; all of them notice that this process ends
         except BaseException:
             _let_go(group)
             raise

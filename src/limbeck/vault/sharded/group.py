@@ -79,8 +79,14 @@ class TorchGroup:
     def join(seconds: float) -> TorchGroup:
         """Wait for all processes that the environment names. seconds: how long a rank may be silent that should speak."""
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        _reached(lambda: dist.init_process_group(backend, timeout=timedelta(seconds=seconds)))
-        return _reached(lambda: TorchGroup(seconds))
+        try:
+            dist.init_process_group(backend, timeout=timedelta(seconds=seconds))
+            return TorchGroup(seconds)
+        except (RuntimeError, ValueError):
+            raise RankLost(
+                f"The processes that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT name did not come together in {seconds:g} "
+                "seconds. Start them all with torchrun; for a run in one process take these variables out of the environment."
+            ) from None
 
     def leave(self) -> None:
         """At rank 0 after all have been told that it is over; elsewhere after that was heard."""
