@@ -70,19 +70,29 @@ def run(commands: typer.Typer) -> NoReturn:
         code = _built(commands)(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except LimbeckError as error:
-        sys.exit(fail(error, as_json))
+        _end(fail(error, as_json))
     except KeyboardInterrupt:
-        sys.exit(fail(Stopped("Stopped."), as_json))
+        _end(fail(Stopped("Stopped."), as_json))
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         if ran_out(error):
-            sys.exit(fail(out_of_memory("for this command"), as_json))
-        sys.exit(fail(OutputFault(f"{error.strerror or 'A file could not be used'}: {error.filename}."), as_json))
+            _end(fail(out_of_memory("for this command"), as_json))
+        _end(fail(OutputFault(f"{error.strerror or 'A file could not be used'}: {error.filename}."), as_json))
     except Exception as error:
-        sys.exit(_unexpected(error, as_json))
+        _end(_unexpected(error, as_json))
+
+
+def _end(code: int) -> NoReturn:
+    """End after a failure. A group of ranks that broke off has threads that nothing can end; they must not change the code."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 @functools.cache
