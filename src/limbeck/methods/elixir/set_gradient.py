@@ -16,7 +16,7 @@ from limbeck.methods.parts.matching import class_means, clipped_rows
 from limbeck.methods.team import Work
 from limbeck.vault.api import FeatureResidual
 
-MOST_PARTS = 8  # enough for as many processes; more would make each too small for the kernels
+MOST_PARTS = 4  # for as many processes; smaller parts cost one process more time than they are worth
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
