@@ -107,6 +107,16 @@ def test_a_silent_rank_is_not_waited_for_without_end(underway: tuple[Path, list[
     require_resumed(out, ledger, 2)
 
 
+def test_a_silent_rank_0_is_not_waited_for_without_end(underway: tuple[Path, list[Popen]], ledger: Path) -> None:
+    out, children = underway
+    children[0].send_signal(signal.SIGSTOP)
+    for code, printed, err in ends(children[1:], 150):
+        assert code == 12 and not printed and "limbeck: rank" in err and "Traceback" not in err
+    children[0].kill()
+    children[0].communicate()
+    require_resumed(out, ledger, 1)
+
+
 def test_without_rank_0_the_others_end(underway: tuple[Path, list[Popen]], ledger: Path) -> None:
     out, children = underway
     children[0].kill()

@@ -65,3 +65,25 @@ def test_what_is_cut_or_strange_is_refused() -> None:
     for strange in (content[:-1], content[:5], torch.zeros(40, dtype=torch.uint8)):
         with pytest.raises(RankLost):
             decoded(strange)
+
+
+WAITING = """
+import os, time
+from limbeck.vault.process.wire import Message
+from limbeck.vault.sharded.group import TorchGroup
+group = TorchGroup.join(6)
+if group.rank:
+    group.reply(group.hear())
+else:
+    time.sleep(15)  # a method at work, for longer than a rank may be silent
+    group.tell(Message("there", {}))
+    print(group.replies()[0].kind)
+group.leave()
+"""
+
+
+@pytest.mark.slow
+def test_ranks_wait_for_a_method_that_works_for_long() -> None:
+    with started(2, "-c", WAITING) as children:
+        (code, out, err), (other, _, other_err) = ends(children)
+    assert (code, out, other) == (0, "there\n", 0), err + other_err
