@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from limbeck.vault.ledger import Ledger
 from ranks_in_threads import Ranks
 from working import asked, condense, make_plan
 
+Cli = Callable[..., Any]
 CPU = torch.device("cpu")
 SCHEMA = Schema(name="tiny", shape=(1, 12, 12), classes=tuple("abcdefghij"), records=400, low=0.0, high=1.0)
 ELIXIR = {"per_class": 3, "T": 2, "L": 20, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0}
@@ -186,3 +187,15 @@ def test_how_long_to_wait_is_a_number_of_seconds(text: str, monkeypatch: pytest.
         ranks._patience()
     monkeypatch.setenv(ranks.SECONDS, "7.5")
     assert ranks._patience() == 7.5 and math.isfinite(ranks.USUAL_SECONDS)
+
+
+def test_ranks_other_than_0_print_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cli("methods", "--json").json
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    quiet = cli("methods", "--json")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    wrong = cli("condense", "--nonsense", "--json")
+    assert wrong.code == 2 and not wrong.out and wrong.err.startswith("limbeck: rank 1: ")
+    monkeypatch.delenv("MASTER_ADDR")  # as a batch system may set it
+    assert cli("methods", "--json").json
