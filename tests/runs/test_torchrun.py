@@ -163,7 +163,7 @@ def _kill_rank_1(launcher: Popen) -> None:
 def test_what_rank_0_refuses_is_said_once(tmp_path: Path, ledger: Path) -> None:
     for more, kind in (
         (("--epsilon", "-1"), "BadInput"),
-        (("--method", "gswgan"), "BadInput"),
+        (("--method", "gswgan"), "BadSettings"),
         (("--epsilon", "30"), "BudgetRefused"),
         (("--nonsense",), "Usage"),
     ):

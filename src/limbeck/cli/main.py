@@ -28,7 +28,7 @@ from limbeck.cli import (
     vault,
 )
 from limbeck.cli.memory import keep_freed_memory
-from limbeck.cli.output import Stopped, Usage, fail, own_rank
+from limbeck.cli.output import Stopped, Usage, fail, is_rank, own_rank
 from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 ON_RANKS = ("condense", "resume")  # what several processes of torchrun do together
@@ -69,7 +69,7 @@ def run(commands: typer.Typer) -> NoReturn:
     keep_freed_memory()
     try:
         code = _built(commands)(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        _end(code if isinstance(code, int) else 0)
     except LimbeckError as error:
         _end(fail(error, as_json))
     except KeyboardInterrupt:
@@ -87,9 +87,8 @@ def run(commands: typer.Typer) -> NoReturn:
 
 
 def _end(code: int) -> NoReturn:
-    """End after a failure. A group of ranks that broke off has threads that nothing can end; they must not change the code."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+    """End the process. Ranks do not wait for the threads of torch.distributed, which may neither end nor keep the code."""
+    if is_rank():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -31,6 +31,11 @@ def own_rank() -> int:
     return int(text) if "MASTER_ADDR" in os.environ and text.isdecimal() else 0
 
 
+def is_rank() -> bool:
+    """Whether torchrun has started this process beside others."""
+    return "MASTER_ADDR" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1"
+
+
 def emit(as_json: bool, values: dict[str, Any], lines: Sequence[str]) -> None:
     """The result of a command."""
     print(json.dumps(values, allow_nan=False) if as_json else "\n".join(lines))
