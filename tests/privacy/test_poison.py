@@ -22,6 +22,7 @@ from limbeck.release.model import read_model
 from limbeck.release.reader import read_release
 from limbeck.release.verification import verify
 from limbeck.runs import ranks
+from limbeck.vault.choices.chooser import Chooser
 from limbeck.vault.clipped_sums import ClippedSums
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
@@ -39,6 +40,9 @@ TEACHERS: dict[str, Any] = {
 SETTINGS: dict[str, dict[str, Any]] = {
     "elixir": {"per_class": 2, "T": 3, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0},
     "mosaic": {"per_class": 2, "T": 2, "components": 6, "bins": 3, "sigma": 2.0},
+    "aim": {"per_class": 2, "R": 3, "M": 5, "T": 2, "bins": 3, "sigma": 2.0},
+    "mst": {"per_class": 2, "T": 2, "bins": 3, "sigma": 2.0},
+    "privbayes": {"per_class": 2, "k": 1, "bins": 3, "sigma": 2.0},
     "ldpdc": {"per_class": 2, "L": 5, "sigma": 2.0},
     "ndpdc": {"per_class": 2, "L": 5, "I": 3, "width": 4, "sigma": 2.0},
     "dm": {"per_class": 2, "L": 5, "I": 3, "width": 4},
@@ -76,14 +80,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "sigma": 2.0,
     },
 }
-# The places that may look at a record: the answer to a booked question, the teachers that answer such questions (their
-# parts and their lessons), and the check of what a reader gave. On several ranks also what compares and shares out the records.
+# The places that may look at a record: the answer to a booked question, a sum or a choice, the teachers that answer such
+# questions (their parts and their lessons), and the check of what a reader gave. On several ranks also what compares and
+# shares out the records.
 ALLOWED = (
     ClippedSums._sample.__code__,
     ClippedSums._summed.__code__,
     checked_records.__code__,
     partition.__code__,
     Ensemble._reals.__code__,
+    Chooser._counts.__code__,
+    Chooser._worth.__code__,
     digest_of.__code__,
     shard_of.__code__,
 )
@@ -157,7 +164,7 @@ class PoisonedSource:
         return Records(random.random(shape, dtype=np.float32).view(Poisoned), y.view(Poisoned))
 
 
-TABLES_ONLY = ("mosaic",)
+TABLES_ONLY = ("mosaic", "aim", "mst", "privbayes")
 
 
 @pytest.fixture

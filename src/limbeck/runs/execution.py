@@ -15,7 +15,7 @@ from limbeck.methods.team import Team
 from limbeck.progress import Reporter
 from limbeck.runs.folder import is_staged, put_in_place, staging
 from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS, RunLog
-from limbeck.vault.api import Answer, Grant, Map, Question, Vault
+from limbeck.vault.api import Answer, Asked, Grant, Vault
 
 
 def carry_out(
@@ -59,7 +59,7 @@ def run_method(
     start: TrainedModel | None = None,
     team: Team | None = None,
 ) -> Result:
-    def ask(label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(label: str, index: int, mapping: Asked) -> Answer:
         return vault.ask(grant, label, index, mapping)
 
     logbook = RunLog(folder, vault, grant, reporter, every)

@@ -49,7 +49,7 @@ def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: floa
 
 
 def plan_for(
-    data: DataReference,
+    data: DataReference | DataSource,
     method: str | None,
     settings: Mapping[str, Any],
     epsilon: float | None,
@@ -58,7 +58,7 @@ def plan_for(
 ) -> tuple[Plan, DataSource | Elsewhere]:
     """The plan of a method by name, and the source that it is for."""
     source = _source(data)
-    return make_plan(source.schema, _method_for(source.schema, method, settings, rows), epsilon, delta), source
+    return make_plan(source.schema, method_for(source.schema, method, settings, rows), epsilon, delta), source
 
 
 def sized(settings: Mapping[str, Any] | None, per_class: int | None) -> dict[str, Any]:
@@ -66,11 +66,13 @@ def sized(settings: Mapping[str, Any] | None, per_class: int | None) -> dict[str
     return {**(settings or {}), **({} if per_class is None else {"per_class": per_class})}
 
 
-def _source(data: DataReference) -> DataSource | Elsewhere:
+def _source(data: DataReference | DataSource) -> DataSource | Elsewhere:
+    if isinstance(data, DataSource):
+        return data
     return data.source() if data.vault is None else Elsewhere(ProcessVault(data.vault).describe())
 
 
-def _method_for(schema: Schema, name: str | None, settings: Mapping[str, Any], rows: int | None) -> Method:
+def method_for(schema: Schema, name: str | None, settings: Mapping[str, Any], rows: int | None = None) -> Method:
     """name: None for the default of this kind of data. rows: a shorthand for the setting, where the method has it."""
     name = default_method(schema) if name is None else name
     return method_named(name, with_rows(name, settings, rows))
@@ -110,7 +112,7 @@ class Quote:
 
 
 def quote(
-    data: DataReference,
+    data: DataReference | DataSource,
     method: str | None,
     settings: Mapping[str, Any],
     epsilon: float | None,

@@ -73,8 +73,8 @@ class ShardedVault(LocalVault):
         for query in plan.queries:
             if not isinstance(query, ClippedSum):
                 raise BadInput(
-                    f"Method '{plan.method}' trains teachers inside the vault, which are not shared out over ranks. Nothing was "
-                    "booked. Start it in one process, without torchrun."
+                    f"Method '{plan.method}' asks in '{query.label}' for what is no sum (of teachers, or a choice), and "
+                    "only sums are shared out over ranks. Nothing was booked. Start it in one process, without torchrun."
                 )
             if not query.on_grid:
                 raise BadInput(
