@@ -39,6 +39,7 @@ def test_names_are_not_used_twice_and_every_part_of_the_core_is_tried() -> None:
         "maps/top_gradient", "maps/residuals", "maps/cells",
         "choices/exponential", "choices/chooser", "choices/marginal_errors",
         "ensemble/votes", "ensemble/critics", "ensemble/ensemble", "ensemble/partition", "ensemble/desk", "ensemble/store",
+        "sharded/vault", "sharded/holder", "sharded/shard", "sharded/partial",
         "ledger/book", "ledger/sums", "ledger/rows", "ledger/file", "ledger/tables",
     }  # fmt: skip
     privacy = {"queries", "choice", "bounded_range", "grid", "plan", "accounting", "renyi"}

@@ -13,8 +13,9 @@
      |- RunConflict              8   a run folder that exists, is damaged, or belongs to another configuration
      |- OutputFault              9   the result could not be written
      |- WallBreach              10   code outside the vault broke a rule; a defect of a method, nothing was released
-     `- OutOfMemory             11   the work needs more memory than this machine gives
-         `- TooLarge            11   a file that would take more than it is allowed to; refused before it is unpacked
+     |- OutOfMemory             11   the work needs more memory than this machine gives
+     |   `- TooLarge            11   a file that would take more than it is allowed to; refused before it is unpacked
+     `- RankLost                12   a process of a run on several ranks is gone, silent, or could not do its part
 
 An error is a sentence for a data owner: what is wrong, with the value, and what to do next. It never holds a record.
 """
@@ -98,6 +99,10 @@ class OutOfMemory(LimbeckError):
 
 class TooLarge(OutOfMemory):
     pass
+
+
+class RankLost(LimbeckError):
+    exit_code = 12
 
 
 # PyTorch has no class of its own for the processor's memory, only these words.

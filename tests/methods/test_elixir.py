@@ -15,6 +15,7 @@ from interrupted import assert_paid_once, broken_off_and_resumed, make
 from limbeck.errors import BadSettings
 from limbeck.methods.elixir.initial_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
 from limbeck.methods.elixir.method import Elixir, snapped
+from limbeck.methods.elixir.set_gradient import MOST_PARTS
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.training.descent import TrainingSchedule
 from limbeck.nets.training.pool import Pool
@@ -211,7 +212,7 @@ def test_an_answer_that_is_remembered_is_matched_as_it_was_asked(
     asked = questions_of({}, tmp_path, monkeypatch)
     own = {question.digest() for question in asked}  # of network, centre, change and waves
     assert len(own) == len({question.change for question in asked}) == 6
-    assert set(matched) == own and len(matched) == 6 * (1 + 7)
+    assert set(matched) == own and len(matched) == 6 * (1 + 7) * MOST_PARTS
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from mutation import Mutation
 from person_mutants import PERSONS
 from process_mutants import PROCESS
 from release_mutants import RELEASE
+from sharded_mutants import SHARDED
 from stream_mutants import STREAMS
 from teacher_mutants import TEACHERS
 from tree_mutants import LEDGER_TREE
@@ -16,4 +17,5 @@ from vault_mutants import VAULT
 
 MUTATIONS: tuple[Mutation, ...] = (
     *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *CHOICES, *STREAMS,
+    *SHARDED,
 )  # fmt: skip

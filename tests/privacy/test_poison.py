@@ -21,13 +21,16 @@ from limbeck.progress import Silent
 from limbeck.release.model import read_model
 from limbeck.release.reader import read_release
 from limbeck.release.verification import verify
+from limbeck.runs import ranks
 from limbeck.vault.choices.chooser import Chooser
 from limbeck.vault.clipped_sums import ClippedSums
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
+from limbeck.vault.sharded.shard import digest_of, shard_of
 from limbeck.vault.source import checked_records
+from ranks_in_threads import Ranks
 from working import asked, condense, make_plan
 
 TEACHERS: dict[str, Any] = {
@@ -78,7 +81,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
 }
 # The places that may look at a record: the answer to a booked question, a sum or a choice, the teachers that answer such
-# questions (their parts and their lessons), and the check of what a reader gave.
+# questions (their parts and their lessons), and the check of what a reader gave. On several ranks also what compares and
+# shares out the records.
 ALLOWED = (
     ClippedSums._sample.__code__,
     ClippedSums._summed.__code__,
@@ -87,6 +91,8 @@ ALLOWED = (
     Ensemble._reals.__code__,
     Chooser._counts.__code__,
     Chooser._worth.__code__,
+    digest_of.__code__,
+    shard_of.__code__,
 )
 
 
@@ -218,6 +224,22 @@ def test_a_whole_run_touches_records_only_to_answer_booked_questions(
         assert len(read_model(outcome.release).schema.classes) == 3
     else:
         assert len(read_release(outcome.release).y) == 6
+    with Ledger.open(poisoned.ledger) as ledger:
+        assert ledger.drawn(poisoned.loads[0]) == plan.counts
+
+
+def test_a_run_on_ranks_touches_records_only_to_share_them_out_and_to_answer(
+    poisoned: PoisonedSource, tmp_path: Path
+) -> None:
+    """Each rank reads once, after the booking, and the release is that of any run."""
+    plan = make_plan(poisoned.schema, method_named("elixir", SETTINGS["elixir"]), None, DELTA)
+    others = [PoisonedSource(poisoned.schema, poisoned.ledger) for _ in range(3)]
+    at = Ranks(3, lambda group: ranks.serve(group, lambda data: others[group.rank]))
+    request = asked(data="tiny", ledger=str(poisoned.ledger))
+    outcome = condense(request, plan, poisoned, tmp_path / "out", Silent(), group=at.group)
+    at.end()
+    assert [len(source.loads) for source in (poisoned, *others)] == [1, 0, 1, 1]
+    assert verify(outcome.release).private and len(read_release(outcome.release).y) == 6
     with Ledger.open(poisoned.ledger) as ledger:
         assert ledger.drawn(poisoned.loads[0]) == plan.counts
 

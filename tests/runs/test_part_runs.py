@@ -20,8 +20,8 @@ from limbeck.data.source import DataSource
 from limbeck.errors import BadInput, WallBreach
 from limbeck.privacy.schema import Schema
 from limbeck.vault.keyed_hash import record_hashes, unit_hashes
-from limbeck.vault.ledger import Ledger
-from limbeck.vault.part_records import hash_part, load_records
+from limbeck.vault.ledger import Ledger, Split
+from limbeck.vault.part_records import in_hash_part, load_records
 
 Cli = Callable[..., Any]
 WORDS = ("--method", "ldpdc", "--set", "per_class=2", "--set", "L=999", "--epsilon", 1)
@@ -270,6 +270,10 @@ def records_of(x: np.ndarray, y: np.ndarray | None = None) -> Records:
     return Records(x, np.zeros(len(x), dtype=np.int64) if y is None else y)
 
 
+def part_of_hash(records: Records, split: Split, part: int) -> Records:
+    return records.only(in_hash_part(records, split, part))
+
+
 SCHEMA = Schema(name="all", shape=(3,), classes=("a", "b"), records=400, augmentation=())
 
 
@@ -291,7 +295,7 @@ def test_one_record_more_changes_one_part_and_the_order_of_the_file_none(tmp_pat
         split = ledger.declare_split("all", "parts", parts=5)
 
     def parts(values: np.ndarray) -> list[frozenset[tuple[float, ...]]]:
-        return [frozenset(map(tuple, hash_part(records_of(values), split, n).x.tolist())) for n in range(1, 6)]
+        return [frozenset(map(tuple, part_of_hash(records_of(values), split, n).x.tolist())) for n in range(1, 6)]
 
     whole, fewer, turned = parts(x), parts(x[1:]), parts(x[::-1].copy())
     assert whole == turned and sum(before != after for before, after in zip(whole, fewer, strict=True)) == 1
@@ -301,7 +305,7 @@ def test_another_key_shares_out_otherwise(tmp_path: Path) -> None:
     x = np.random.default_rng(3).normal(size=(100, 3)).astype(np.float32)
     with Ledger.open(tmp_path / "l.sqlite") as ledger:
         first, second = (ledger.declare_split("all", name, parts=2) for name in "ab")
-    assert not np.array_equal(hash_part(records_of(x), first, 1).x, hash_part(records_of(x), second, 1).x)
+    assert not np.array_equal(part_of_hash(records_of(x), first, 1).x, part_of_hash(records_of(x), second, 1).x)
 
 
 def test_persons_stay_together(tmp_path: Path) -> None:
@@ -310,7 +314,7 @@ def test_persons_stay_together(tmp_path: Path) -> None:
     records = Records(generator.normal(size=(300, 3)).astype(np.float32), generator.integers(0, 2, size=300), units)
     with Ledger.open(tmp_path / "l.sqlite") as ledger:
         split = ledger.declare_split("all", "parts", parts=3, unit="patient")
-    found = [hash_part(records, split, n) for n in (1, 2, 3)]
+    found = [part_of_hash(records, split, n) for n in (1, 2, 3)]
     persons = [set(part.units.tolist()) for part in found if part.units is not None]
     assert len(persons) == 3 and sum(map(len, persons)) == len(set(units.tolist())) and sum(map(len, found)) == 300
     assert np.array_equal(

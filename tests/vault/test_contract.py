@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from limbeck.vault.ensemble.kinds import QUESTIONS, TEACHERS
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.maps import MAPS
+from limbeck.vault.sharded.vault import ShardedVault
+from ranks_in_threads import Ranks, holding
 
 
 class LocalPremises(Premises):
@@ -45,6 +48,24 @@ class LocalPremises(Premises):
     def spent(self) -> float:
         account = self._ledger.account(SCHEMA.name)
         return 0.0 if account is None else account.spent_epsilon
+
+
+class InThreads(ShardedVault):
+    """A vault over three ranks that are threads; each reads the records by itself."""
+
+    def __init__(self, source: Source, ledger: Ledger, randomness: Randomness | None = None) -> None:
+        self.ranks = Ranks(3, holding(lambda rank: Source(source.records), []))
+        super().__init__(source, ledger, self.ranks.group, {"data": "here"}, randomness)
+
+
+class ShardedPremises(LocalPremises):
+    kind: type[LocalVault] = InThreads
+
+    def vault(self, source: Source, randomness: Randomness | None = None) -> Vault:
+        vault = super().vault(source, randomness)
+        assert isinstance(vault, InThreads)
+        weakref.finalize(vault, vault.ranks.end)
+        return vault
 
 
 class FakePremises(Premises):
@@ -105,6 +126,12 @@ class TestStreamedVault(VaultContract):
         return StreamedPremises(tmp_path)
 
 
+class TestShardedVault(VaultContract):
+    @pytest.fixture
+    def premises(self, tmp_path: Path) -> Premises:
+        return ShardedPremises(tmp_path)
+
+
 class TestFakeVault(VaultContract, ChoiceContract):
     @pytest.fixture
     def premises(self, tmp_path: Path) -> Premises:
@@ -118,7 +145,7 @@ def test_the_contract_is_all_of_the_protocol() -> None:
         "randomness", "describe", "grant", "take_up", "state", "open_records", "ask", "keep", "forget", "drawn", "give_back",
         "close",
     }  # fmt: skip
-    for kind in (LocalVault, FakeVault):
+    for kind in (LocalVault, FakeVault, ShardedVault):
         for name in stated - {"randomness"}:
             wanted, has = inspect.signature(getattr(Vault, name)), inspect.signature(getattr(kind, name))
             assert [p.name for p in has.parameters.values()] == [p.name for p in wanted.parameters.values()], name
@@ -169,6 +196,8 @@ def a_record_left_out(kind: type[Any]) -> type[Any]:
         def open_records(self, grant: Grant) -> None:
             super().open_records(grant)
             self._records = type(self._records)(self._records.x[:-1], self._records.y[:-1])
+            if hasattr(self, "_shard"):
+                self._shard = dataclasses.replace(self._shard, records=self._records)
 
     return Short
 
@@ -253,7 +282,7 @@ def failures(premises: type[Premises], tmp_path: Path) -> Iterator[str]:
                 yield name
 
 
-@pytest.mark.parametrize("premises", [LocalPremises, FakePremises])
+@pytest.mark.parametrize("premises", [LocalPremises, FakePremises, ShardedPremises])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_a_broken_vault_is_found(premises: Any, fault: Any, tmp_path: Path) -> None:
     class Broken(premises):  # type: ignore[misc, valid-type]

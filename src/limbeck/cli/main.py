@@ -28,9 +28,10 @@ from limbeck.cli import (
     vault,
 )
 from limbeck.cli.memory import keep_freed_memory, limit_words
-from limbeck.cli.output import Stopped, Usage, fail
+from limbeck.cli.output import Stopped, Usage, fail, is_rank, own_rank
 from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
+ON_RANKS = ("condense", "resume")  # what several processes of torchrun do together
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
     runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, ledger_roles, datasets, vault,
@@ -49,6 +50,8 @@ def limbeck_command(
 
     A command ends with 0 if all went well, else with a number that docs/exit-codes.md explains.
     """
+    if own_rank() and context.invoked_subcommand not in ON_RANKS:
+        raise typer.Exit  # rank 0 does it, once
     if version:
         print(f"limbeck {installed_version('limbeck')}")
     elif context.invoked_subcommand is None:
@@ -62,25 +65,34 @@ def main() -> None:
 
 def run(commands: typer.Typer) -> NoReturn:
     """Run one command and end the process with its exit code."""
-    as_json = "--json" in sys.argv
+    as_json = "--json" in sys.argv and not own_rank()
     keep_freed_memory()
     try:
         code = _built(commands)(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        _end(code if isinstance(code, int) else 0)
     except LimbeckError as error:
-        sys.exit(fail(error, as_json))
+        _end(fail(error, as_json))
     except KeyboardInterrupt:
-        sys.exit(fail(Stopped("Stopped."), as_json))
+        _end(fail(Stopped("Stopped."), as_json))
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         if ran_out(error):
-            sys.exit(fail(out_of_memory(f"for this command{limit_words()}"), as_json))
-        sys.exit(fail(OutputFault(f"{error.strerror or 'A file could not be used'}: {error.filename}."), as_json))
+            _end(fail(out_of_memory(f"for this command{limit_words()}"), as_json))
+        _end(fail(OutputFault(f"{error.strerror or 'A file could not be used'}: {error.filename}."), as_json))
     except Exception as error:
-        sys.exit(_unexpected(error, as_json))
+        _end(_unexpected(error, as_json))
+
+
+def _end(code: int) -> NoReturn:
+    """End the process. Ranks do not wait for the threads of torch.distributed, which may neither end nor keep the code."""
+    if is_rank():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 @functools.cache

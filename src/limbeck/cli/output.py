@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,6 +23,17 @@ class Usage(LimbeckError):
     """A command or an option that does not exist, or is used in the wrong way."""
 
     exit_code = 2
+
+
+def own_rank() -> int:
+    """Which of the processes this is that torchrun has started; 0 for a process by itself. Rank 0 alone prints results."""
+    text = os.environ.get("RANK", "0")
+    return int(text) if "MASTER_ADDR" in os.environ and text.isdecimal() else 0
+
+
+def is_rank() -> bool:
+    """Whether torchrun has started this process beside others."""
+    return "MASTER_ADDR" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def emit(as_json: bool, values: dict[str, Any], lines: Sequence[str]) -> None:
@@ -50,7 +62,8 @@ def fail(error: LimbeckError, as_json: bool) -> int:
             "next_command": error.next_command,
         }
         print(json.dumps({"error": details}))
-    print(f"limbeck: {error.message}", file=sys.stderr)
+    who = f"limbeck: rank {own_rank()}" if own_rank() else "limbeck"
+    print(f"{who}: {error.message}", file=sys.stderr)
     if error.next_command and error.next_command not in error.message:
         print(f"  next: {error.next_command}", file=sys.stderr)
     return error.exit_code

@@ -37,6 +37,7 @@ from limbeck.privacy.unit import adjacency_and_unit
 if TYPE_CHECKING:
     from limbeck.runs.condense import Outcome
     from limbeck.runs.planning import Quote
+    from limbeck.vault.sharded.group import Group
 
 Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
 InsecureSeed = Annotated[
@@ -84,17 +85,19 @@ def condense(
     from limbeck.runs.planning import plan_for
     from limbeck.runs.request import Request, RunOptions
 
-    options = RunOptions(ledger=text_of(ledger), insecure_seed=insecure_seed, device=device)
-    reference = with_part(data_reference(data, schema, label, root, vault), part, options.ledger_path)
-    request = Request(data=reference, options=options)
-    plan, source = plan_for(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta, rows)
-    ready(source)
-    with stoppable(out), reporter() as shown:
-        shown.say(
-            f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
-            f"{adjacency_and_unit(plan.price.adjacency, source.schema.unit)}. You may stop it with Ctrl-C and go on later."
-        )
-        outcome = run(request, plan, source, out, shown)
+    with stoppable(out), ranks() as group:
+        options = RunOptions(ledger=text_of(ledger), insecure_seed=insecure_seed, device=device)
+        reference = with_part(data_reference(data, schema, label, root, vault), part, options.ledger_path)
+        request = Request(data=reference, options=options)
+        chosen = settings_from(settings, per_class)
+        plan, source = plan_for(reference, method, chosen, epsilon_value(epsilon), delta, rows)
+        ready(source)
+        with reporter() as shown:
+            shown.say(
+                f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
+                f"{adjacency_and_unit(plan.price.adjacency, source.schema.unit)}. You may stop it with Ctrl-C and go on later."
+            )
+            outcome = run(request, plan, source, out, shown, group=group)
     _emit_outcome(outcome, as_json)
 
 
@@ -110,9 +113,21 @@ def resume(
     """Go on with a run that was stopped or broke off. Nothing is paid twice."""
     from limbeck.runs.resume import resume as go_on
 
-    with stoppable(run), reporter() as shown:
-        outcome = go_on(run, shown, ledger, vault_path=vault)
+    with stoppable(run), ranks() as group, reporter() as shown:
+        outcome = go_on(run, shown, ledger, vault_path=vault, group=group)
     _emit_outcome(outcome, as_json)
+
+
+@contextlib.contextmanager
+def ranks() -> Iterator[Group | None]:
+    """Under torchrun the ranks of the run, at rank 0. The others serve it here, and then their command is over."""
+    from limbeck.runs.ranks import joined, serve
+
+    with joined() as group:
+        if group is not None and group.rank:
+            serve(group)
+            raise typer.Exit
+        yield group
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.settings import check_settings, setting
+from limbeck.methods.team import Team
 from limbeck.nets import NetSpec
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.nets.generators.table_spec import TableSpec
@@ -157,6 +158,10 @@ class Method:
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> Result:
         raise NotImplementedError
+
+    def run_shared(self, team: Team, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> Result:
+        """Like `run`, with the work on the set shared out, where the method has any that is worth it."""
+        return self.run(schema, ask, logbook, device)
 
     def run_from(self, start: TrainedModel, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> Result:
         """Like `run`, from a model that was released before."""

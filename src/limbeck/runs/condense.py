@@ -12,8 +12,17 @@ from typing import Any
 import torch
 
 from limbeck.data import DataSource
-from limbeck.errors import DataNotFound, DataUnreadable, LedgerFault, OutOfMemory, OutputFault, VaultUnreachable
+from limbeck.errors import (
+    DataNotFound,
+    DataUnreadable,
+    LedgerFault,
+    OutOfMemory,
+    OutputFault,
+    RankLost,
+    VaultUnreachable,
+)
 from limbeck.methods import Result, TrainedModel
+from limbeck.methods.team import Team
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
@@ -27,9 +36,11 @@ from limbeck.runs.execution import carry_out, checked_device
 from limbeck.runs.folder import new_folder, require_unused
 from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS
 from limbeck.runs.premises import opened
+from limbeck.runs.ranks import team_of
 from limbeck.runs.record import RunRecord, new_grant_id
 from limbeck.runs.request import Request
 from limbeck.vault.api import Grant, Randomness, Vault
+from limbeck.vault.sharded.group import Group
 from limbeck.vault.source import PrivateSource
 
 
@@ -66,8 +77,9 @@ def condense(
     out: Path,
     reporter: Reporter,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+    group: Group | None = None,
 ) -> Outcome:
-    """Book the plan, run the method and write the release to `out`.
+    """Book the plan, run the method and write the release to `out`. `group`: the ranks of the run, where there are several.
 
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
@@ -76,7 +88,7 @@ def condense(
     device, start = checked_device(options.device), options.start_model()
     if isinstance(source, DataSource):
         source.prepare()
-    with opened(request, plan, source, device, reporter) as premises, new_folder(out) as made:
+    with opened(request, plan, source, device, reporter, group) as premises, new_folder(out) as made:
         record = RunRecord(grant=new_grant_id(), plan=plan, request=request, schema=source.schema)
         vault, grant = premises.vault, None
         try:
@@ -85,16 +97,18 @@ def condense(
             vault.open_records(grant)
             replace(record, booked=True).write(out)
             signer = premises.signer(grant)
-            outcome = finish(out, vault, grant, signer, reporter, device, checkpoint_seconds, start)
+            outcome = finish(out, vault, grant, signer, reporter, device, checkpoint_seconds, start, team_of(group))
             return replace(outcome, ledger_created=premises.ledger_created)
         except VaultUnreachable as error:
             # Nobody knows how far it got, so the folder stays: a run that is resumed books, or finds its booking.
             error.next_command = error.next_command or resume_command(out)
             raise
-        except Exception:
+        except Exception as error:
             # What is answered is spent, and such a run can be resumed. Otherwise it is as if it had never been.
             if grant is None or vault.give_back(grant):
                 shutil.rmtree(made, ignore_errors=True)
+                if isinstance(error, RankLost):
+                    error.next_command = None  # there is nothing left to resume
             raise
 
 
@@ -107,6 +121,7 @@ def finish(
     device: torch.device,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     start: TrainedModel | None = None,
+    team: Team | None = None,
 ) -> Outcome:
     """From a grant to the release in `folder`, signed by whoever holds the owner's key."""
     began = time.monotonic()
@@ -119,8 +134,8 @@ def finish(
         pages=_pages,
     )
     try:
-        carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start)
-    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable, OutOfMemory) as error:
+        carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start, team)
+    except (OutputFault, LedgerFault, DataNotFound, DataUnreadable, OutOfMemory, RankLost) as error:
         error.next_command = error.next_command or resume_command(folder)
         raise
     return outcome_of(folder, grant.plan, vault.describe().unit, vault.randomness, began)

@@ -11,6 +11,7 @@ import torch
 
 from limbeck.errors import BadInput, OutputFault
 from limbeck.methods import Method, Result, TrainedModel, method_named
+from limbeck.methods.team import Team
 from limbeck.progress import Reporter
 from limbeck.runs.folder import is_staged, put_in_place, staging
 from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS, RunLog
@@ -26,17 +27,18 @@ def carry_out(
     device: torch.device,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     start: TrainedModel | None = None,
+    team: Team | None = None,
 ) -> None:
     """Run the method of a booked grant to its release, from wherever an earlier attempt got to.
 
-    `start` is a model, released before, that the method is to go on from.
+    `start` is a model, released before, that the method is to go on from. `team`: who shares the method's own work.
     """
     staged = staging(folder)
     if not is_staged(folder):
         vault.open_records(grant)
         shutil.rmtree(staged, ignore_errors=True)
         method = method_named(grant.plan.method, grant.plan.settings)
-        result = run_method(method, folder, vault, grant, reporter, device, checkpoint_seconds, start)
+        result = run_method(method, folder, vault, grant, reporter, device, checkpoint_seconds, start, team)
         try:
             staged.mkdir()
             write_release(staged, result)
@@ -55,6 +57,7 @@ def run_method(
     device: torch.device,
     every: float,
     start: TrainedModel | None = None,
+    team: Team | None = None,
 ) -> Result:
     def ask(label: str, index: int, mapping: Asked) -> Answer:
         return vault.ask(grant, label, index, mapping)
@@ -62,6 +65,8 @@ def run_method(
     logbook = RunLog(folder, vault, grant, reporter, every)
     if start is not None:
         return method.run_from(start, vault.describe(), ask, logbook, device)
+    if team is not None:
+        return method.run_shared(team, vault.describe(), ask, logbook, device)
     return method.run(vault.describe(), ask, logbook, device)
 
 

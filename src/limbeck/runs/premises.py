@@ -27,6 +27,8 @@ from limbeck.vault.ledger.commands import naming
 from limbeck.vault.ledger.faults import newly_made
 from limbeck.vault.local import LocalVault
 from limbeck.vault.process.client import ProcessVault
+from limbeck.vault.sharded.group import Group
+from limbeck.vault.sharded.vault import ShardedVault
 from limbeck.vault.source import PrivateSource
 
 
@@ -52,7 +54,9 @@ class Premises(Protocol):
     @property
     def ledger_created(self) -> bool: ...
 
-    def with_records(self, record: RunRecord, source: PrivateSource | None, device: torch.device) -> Vault:
+    def with_records(
+        self, record: RunRecord, source: PrivateSource | None, device: torch.device, group: Group | None = None
+    ) -> Vault:
         """The vault of a run that is resumed and needs its records; `source`: those in memory, given again."""
         ...
 
@@ -70,12 +74,14 @@ class Here:
     def ledger_created(self) -> bool:
         return self.ledger.created
 
-    def with_records(self, record: RunRecord, source: PrivateSource | None, device: torch.device) -> Vault:
+    def with_records(
+        self, record: RunRecord, source: PrivateSource | None, device: torch.device, group: Group | None = None
+    ) -> Vault:
         request = record.request
         source = source or request.data.source()
         if source.schema == record.schema:
             require_known_part(self.ledger, request, record.plan)
-        return LocalVault(source, self.ledger, Randomness(request.options.insecure_seed), device)
+        return _vault_over(request, source, self.ledger, device, group)
 
     def signer(self, grant: Grant) -> Signer:
         return KeyFile.beside(self.ledger.file.home)
@@ -88,7 +94,9 @@ class There:
     vault: ProcessVault
     ledger_created: bool = False
 
-    def with_records(self, record: RunRecord, source: PrivateSource | None, device: torch.device) -> Vault:
+    def with_records(
+        self, record: RunRecord, source: PrivateSource | None, device: torch.device, group: Group | None = None
+    ) -> Vault:
         return self.vault
 
     def signer(self, grant: Grant) -> Signer:
@@ -109,7 +117,12 @@ class _VaultSigner:
 
 @contextlib.contextmanager
 def opened(
-    request: Request, plan: Plan, source: PrivateSource, device: torch.device, reporter: Reporter
+    request: Request,
+    plan: Plan,
+    source: PrivateSource,
+    device: torch.device,
+    reporter: Reporter,
+    group: Group | None = None,
 ) -> Iterator[Premises]:
     """For a new booking. Where there is no ledger it is made, and that is said: it may be a budget too many."""
     if request.data.vault is not None:
@@ -120,7 +133,17 @@ def opened(
         if ledger.created:
             reporter.say(newly_made(ledger.path))
         require_known_part(ledger, request, plan)
-        yield Here(LocalVault(source, ledger, Randomness(request.options.insecure_seed), device), ledger)
+        yield Here(_vault_over(request, source, ledger, device, group), ledger)
+
+
+def _vault_over(
+    request: Request, source: PrivateSource, ledger: Ledger, device: torch.device, group: Group | None
+) -> LocalVault:
+    """In this process alone, or with a shard of the records on every rank."""
+    randomness = Randomness(request.options.insecure_seed)
+    if group is None:
+        return LocalVault(source, ledger, randomness, device)
+    return ShardedVault(source, ledger, group, request.data_for_ranks(), randomness, device)
 
 
 @contextlib.contextmanager

@@ -136,6 +136,11 @@ class Request:
             values["data"] = written_out(self.data.data)
         return values
 
+    def data_for_ranks(self) -> dict[str, Any]:
+        """Where the records are, with full paths, which have to be the same on every machine."""
+        names = {entry.name for entry in fields(DataReference)}
+        return {name: value for name, value in self.to_dict().items() if name in names}
+
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Request:
         """Raises TypeError for entries that are not known, or where `data` is missing."""

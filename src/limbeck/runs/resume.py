@@ -15,8 +15,10 @@ from limbeck.runs.condense import Outcome, finish, outcome_of
 from limbeck.runs.execution import checked_device, computing_with
 from limbeck.runs.folder import held, is_staged, put_in_place, staging
 from limbeck.runs.premises import reopened
+from limbeck.runs.ranks import team_of
 from limbeck.runs.record import RunRecord, new_grant_id
 from limbeck.vault.api import Grant, Vault
+from limbeck.vault.sharded.group import Group
 from limbeck.vault.source import PrivateSource
 
 
@@ -26,10 +28,12 @@ def resume(
     ledger_path: Path | None = None,
     source: PrivateSource | None = None,
     vault_path: Path | None = None,
+    group: Group | None = None,
 ) -> Outcome:
     """Go on with the run in `out`.
 
     `ledger_path`, `vault_path`: if the ledger, or the socket of its vault, was moved. `source`: records in memory, given again.
+    `group`: the ranks that are there now, as many as you like.
 
     Guarantee: the same plan is paid once, whenever the run was stopped; a release that is complete needs no record.
     """
@@ -44,7 +48,7 @@ def resume(
                 return outcome_of(out, record.plan, record.schema.unit, premises.vault.randomness, began)
             options = record.request.options
             device, start = checked_device(options.device), options.start_model()
-            vault = premises.with_records(record, source, device)
+            vault = premises.with_records(record, source, device, group)
             if vault.describe() != record.schema:
                 raise RunConflict(
                     f"The schema of '{record.plan.dataset}' is not the one that the run in {out} was started with; "
@@ -52,7 +56,9 @@ def resume(
                 )
             grant = _take_up(out, vault, record)
             with computing_with(record.threads):
-                return finish(out, vault, grant, premises.signer(grant), reporter, device, start=start)
+                return finish(
+                    out, vault, grant, premises.signer(grant), reporter, device, start=start, team=team_of(group)
+                )
 
 
 def _is_whole(out: Path, record: RunRecord, vault: Vault, reporter: Reporter) -> bool:

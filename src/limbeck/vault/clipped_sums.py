@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -21,7 +22,7 @@ from limbeck.vault.maps.blocks import block_size, steady_block
 from limbeck.vault.maps.bound import Bound
 from limbeck.vault.noise import SecretStream, Total, drawn_noise, with_noise
 from limbeck.vault.persons import PersonSums, sample_persons
-from limbeck.vault.sampling import canonical_order, poisson_sample
+from limbeck.vault.sampling import Coins, canonical_order, poisson_sample
 from limbeck.vault.source import Held
 from limbeck.vault.streamed_samples import ordered_coins, sampled_pieces
 
@@ -50,40 +51,62 @@ class ClippedSums:
         nothing is divided by the size of the sample (rule 3). It is drawn before a record is touched, because how long that
         takes tells about it.
         """
-        shape = (len(self._schema.classes) if query.by_class else 1, self.width_of(mapping))
+        shape = self.shape_of(query, mapping)
         noise = drawn_noise(query, shape, noises) if query.on_grid else None
-        total = self._total(query, mapping, records, coins, shape)
+        total = self.summed(query, mapping, records, coins)
         if noise is None:  # booked by an older version, which drew it last, from the same stream
             noise = drawn_noise(query, shape, coins)
         return with_noise(query, total, noise)
 
-    def _total(
-        self, query: ClippedSum, mapping: Map, records: Held, coins: SecretStream, shape: tuple[int, int]
+    @torch.no_grad()
+    def summed(
+        self,
+        query: ClippedSum,
+        mapping: Map,
+        records: Held,
+        coins: SecretStream,
+        thrown: Coins | None = None,
+        block: int | None = None,
     ) -> Total:
+        """Sample, map, clip, round, add up. It is not noised yet, so it is for whoever adds the noise and for nobody else.
+
+        thrown: the coins of these records, where they are a shard and `coins` are those of all records
+        block: how many records pass at a time, where several processes have agreed on it
+        """
+        block = block or self._block(mapping, self.preferred_block(query, mapping))
+        shape = self.shape_of(query, mapping)
         if isinstance(records, StreamedRecords):
-            return self._summed(query, mapping, self._streamed(query, mapping, records, coins), shape)
-        sample = self._sample(query, records, coins)
+            assert thrown is None
+            return self._summed(query, mapping, self._streamed(query, mapping, records, coins, block), shape, block)
+        sample = self._sample(query, records, coins, thrown)
         if records.units is not None and query.on_grid:
-            return self._summed_by_person(query, mapping, records, sample, shape)
-        chunk = self._chunk(mapping)
+            return self._summed_by_person(query, mapping, records, sample, shape, block)
+        chunk = _chunk(mapping, block)
         held = (records.only(sample[start : start + chunk]) for start in range(0, len(sample), chunk))
-        return self._summed(query, mapping, held, shape)
+        return self._summed(query, mapping, held, shape, block)
+
+    def shape_of(self, query: ClippedSum, mapping: Map) -> tuple[int, int]:
+        """Of an answer."""
+        return len(self._schema.classes) if query.by_class else 1, self.width_of(mapping)
+
+    def preferred_block(self, query: ClippedSum, mapping: Map) -> int:
+        """How many records had better pass at a time; fewer where the row of each is needed by itself."""
+        if not (self._schema.by_person and query.on_grid):
+            return mapping.block
+        return min(mapping.block, block_size(MOST_HELD // self.width_of(mapping)))
 
     def _streamed(
-        self, query: ClippedSum, mapping: Map, records: StreamedRecords, coins: SecretStream
+        self, query: ClippedSum, mapping: Map, records: StreamedRecords, coins: SecretStream, block: int
     ) -> Iterator[Records]:
         """The sample of records in pieces: the same records that `_sample` chooses of them in memory."""
         rates = query.rate_of(len(self._schema.classes))
         is_ordered = not self._in_file_order and query.on_grid and min(rates) < 1
         words = ordered_coins(records, self._schema, coins) if is_ordered else None
-        return sampled_pieces(records, self._schema, rates, coins, self._chunk(mapping), words)
+        return sampled_pieces(records, self._schema, rates, coins, _chunk(mapping, block), words)
 
-    def _chunk(self, mapping: Map) -> int:
-        """How many records are encoded at a time: whole blocks, so that only the last one is filled up."""
-        block = self.block_for(mapping)
-        return max(mapping.chunk // block, 1) * block
-
-    def _sample(self, query: ClippedSum, records: Records, coins: SecretStream) -> NDArray[np.int64]:
+    def _sample(
+        self, query: ClippedSum, records: Records, coins: SecretStream, thrown: Coins | None = None
+    ) -> NDArray[np.int64]:
         """Indices of the records that are in the sample: class by class, or person by person."""
         rates = query.rate_of(len(self._schema.classes))
         if records.units is not None:
@@ -91,8 +114,8 @@ class ClippedSums:
             return sample_persons(
                 records.y, records.units, rates, coins, most, self._contents(records) if most is not None else None
             )
-        if self._in_file_order or not query.on_grid:
-            return poisson_sample(records.y, rates, coins)
+        if thrown is not None or self._in_file_order or not query.on_grid:
+            return poisson_sample(records.y, rates, thrown or coins)
         order = canonical_order(self._contents(records))
         return order[poisson_sample(records.y[order], rates, coins)]
 
@@ -102,13 +125,15 @@ class ClippedSums:
             self._hashed = records, record_hashes(records, key=b"")
         return self._hashed[1]
 
-    def _summed(self, query: ClippedSum, mapping: Map, pieces: Iterable[Records], shape: tuple[int, int]) -> Total:
+    def _summed(
+        self, query: ClippedSum, mapping: Map, pieces: Iterable[Records], shape: tuple[int, int], block: int
+    ) -> Total:
         """The clipped sum over the sample: whole steps in 64 bits, which no order and no size of chunks can change (rule 13).
 
         Guarantee: memory does not grow with the sample.
         """
         total: Total = np.zeros(shape, dtype=np.int64) if query.on_grid else np.zeros(shape, dtype=np.float64)
-        block, bound = self.block_for(mapping), Bound.of(query)
+        bound = Bound.of(query)
         for piece in pieces:
             y = torch.from_numpy(piece.y).to(self._device)
             row = y if query.by_class else torch.zeros_like(y)
@@ -118,7 +143,13 @@ class ClippedSums:
         return total
 
     def _summed_by_person(
-        self, query: ClippedSum, mapping: Map, records: Records, sample: NDArray[np.int64], shape: tuple[int, int]
+        self,
+        query: ClippedSum,
+        mapping: Map,
+        records: Records,
+        sample: NDArray[np.int64],
+        shape: tuple[int, int],
+        block: int,
     ) -> NDArray[np.int64]:
         """The same with each person's records clipped together, to the query's clip; one record to its share of that.
 
@@ -128,7 +159,6 @@ class ClippedSums:
         assert records.units is not None
         sums = PersonSums(shape, query.clip / query.step)
         bound = Bound(query.clip / self._schema.reach, query.step)
-        block = self._block(mapping, min(mapping.block, block_size(MOST_HELD // shape[1])))
         chunk = max(MOST_HELD // shape[1] // block, 1) * block
         for start in range(0, len(sample), chunk):
             part = sample[start : start + chunk]
@@ -155,6 +185,19 @@ class ClippedSums:
         """How many records pass through this map at a time."""
         return self._block(mapping, mapping.block)
 
+    @torch.no_grad()
+    def tried(self, mapping: Map, preferred: int) -> tuple[int, str]:
+        """The block that is steady here, and a digest of the rows that public random records have in it.
+
+        Machines that agree on both round alike, as far as a trial can tell.
+        """
+        block = self._block(mapping, preferred)
+        rng, classes = torch.Generator().manual_seed(13), len(self._schema.classes)
+        x = (torch.rand((block, *self._schema.shape), generator=rng) * 2 - 1).to(self._device)
+        y = torch.randint(0, classes, (block,), generator=rng).to(self._device)
+        rows = stand_in(mapping).trial(x, y).cpu().contiguous()
+        return block, hashlib.sha256(rows.numpy().tobytes()).hexdigest()
+
     def _block(self, mapping: Map, preferred: int) -> int:
         """As many as `preferred`, or fewer: tried once for each form of map and number of threads.
 
@@ -170,3 +213,8 @@ class ClippedSums:
                 raise WallBreach(f"The map '{mapping.kind}' lets one record change another record's row (batch norm?).")
             self._blocks[form] = steady_block(typical.trial, preferred, shape, classes, self._device)
         return self._blocks[form]
+
+
+def _chunk(mapping: Map, block: int) -> int:
+    """How many records are encoded at a time: whole blocks, so that only the last one is filled up."""
+    return max(mapping.chunk // block, 1) * block

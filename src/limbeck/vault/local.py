@@ -132,14 +132,16 @@ class LocalVault:
         if isinstance(self._records, Records) or (self._records is not None and in_pieces):
             return
         try:
-            # What is streamed is read whole here, too, and again for every answer.
-            found: Held | None = stream_records(self._source, self._ledger, self._schema) if in_pieces else None
-            if found is None:
-                found = checked_records(load_records(self._source, self._ledger), self._schema)
-            self._records = found
+            self._records = self._loaded(in_pieces)
         except Exception:
             self.give_back(grant)
             raise
+
+    def _loaded(self, in_pieces: bool) -> Held:
+        """in_pieces: whether all that is asked can be answered without holding the records."""
+        # What is streamed is read whole here, too, and again for every answer.
+        found = stream_records(self._source, self._ledger, self._schema) if in_pieces else None
+        return found or checked_records(load_records(self._source, self._ledger), self._schema)
 
     def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         """One answer of the plan: the stored one if there is one, else a new one.

@@ -30,8 +30,11 @@ DRAWS_PER_NUMBER = 4
 class SecretStream:
     """A stream of secret random numbers under one key."""
 
-    def __init__(self, key: bytes) -> None:
-        self._cipher = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+    def __init__(self, key: bytes, skip: int = 0) -> None:
+        """skip: how many 64-bit numbers lie before the first; a counter need not pass through them."""
+        blocks, rest = divmod(skip, 2)
+        self._cipher = Cipher(algorithms.AES256(key), modes.CTR(blocks.to_bytes(16, "big"))).encryptor()
+        self.integers(rest)
 
     def integers(self, count: int) -> NDArray[np.uint64]:
         """Uniform 64-bit numbers."""
@@ -112,10 +115,14 @@ class Randomness:
         return self.insecure_seed is None
 
     def stream(self, label: str, index: int) -> SecretStream:
-        """A fresh stream for one answer; only the insecure mode makes it depend on the arguments.
+        """A fresh stream for one answer, under a key of its own."""
+        return SecretStream(self.key(label, index))
 
-        Guarantee: in secure mode two streams never share a key, also not after a fork, a restore or a resume.
+    def key(self, label: str, index: int) -> bytes:
+        """The key of such a stream; only the insecure mode makes it depend on the arguments.
+
+        Guarantee: in secure mode no key is drawn twice, also not after a fork, a restore or a resume.
         """
         if self.insecure_seed is None:
-            return SecretStream(os.urandom(32))
-        return SecretStream(hashlib.sha256(f"{self.insecure_seed}/{label}/{index}".encode()).digest())
+            return os.urandom(32)
+        return hashlib.sha256(f"{self.insecure_seed}/{label}/{index}".encode()).digest()

@@ -24,17 +24,31 @@ def part_of_source(source: PrivateSource) -> PartOf | None:
 
 def load_records(source: PrivateSource, ledger: Ledger) -> Records:
     """What a source holds, once it is paid for."""
+    records = load_whole(source)
+    chosen = chosen_records(records, source, ledger)
+    return records if chosen is None else records.only(chosen)
+
+
+def load_whole(source: PrivateSource) -> Records:
+    """What a source holds; of a part by hash the whole that the vault takes it from."""
     part = part_of_source(source)
     if part is None or part.classes:
         return source.load()
     assert isinstance(source, PartSource)
+    return source.whole.load()
+
+
+def chosen_records(records: Records, source: PrivateSource, ledger: Ledger) -> NDArray[np.bool_] | None:
+    """Which of the records that `load_whole` gave are the source's own; None for all of them."""
+    part = part_of_source(source)
+    if part is None or part.classes:
+        return None
     split = split_of(part, ledger)
-    records = source.whole.load()
     if part.unit != UNIT_RECORD and records.units is None:
         raise WallBreach(
             f"The reader of {part.parent!r} does not say whose each record is, so persons cannot be kept apart."
         )
-    return hash_part(records, split, part.part)
+    return in_hash_part(records, split, part.part)
 
 
 def stream_records(source: PrivateSource, ledger: Ledger, schema: Schema) -> StreamedRecords | None:
@@ -63,19 +77,16 @@ def split_of(part: PartOf, ledger: Ledger) -> Split:
     return split
 
 
-def hash_part(records: Records, split: Split, part: int) -> Records:
-    return hash_choice(split, part).of(records)
-
-
 def hash_choice(split: Split, part: int) -> Choice:
-    """The records of one part, counted from 1.
+    return Choice(lambda records: in_hash_part(records, split, part))
+
+
+def in_hash_part(records: Records, split: Split, part: int) -> NDArray[np.bool_]:
+    """Whether each record is in one part, counted from 1.
 
     Guarantee: a unit is in exactly one part, which depends on the key and on that unit alone.
     """
-
-    def keeps(records: Records) -> NDArray[np.bool_]:
-        # The remainder of 64 random bits is uneven by less than parts / 2^64.
-        places = unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))
-        return np.asarray(places == part - 1)
-
-    return Choice(keeps)
+    # The remainder of 64 random bits is uneven by less than parts / 2^64.
+    places = unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))
+    chosen: NDArray[np.bool_] = places == part - 1
+    return chosen

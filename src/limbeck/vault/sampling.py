@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.vault.noise import SecretStream
+
+class Coins(Protocol):
+    """Secret 64-bit numbers, one for each record: a `SecretStream`, or the part of one that falls to a shard."""
+
+    def integers(self, count: int) -> NDArray[np.uint64]: ...
 
 
-def poisson_sample(labels: NDArray[np.int64], rates: Sequence[float], stream: SecretStream) -> NDArray[np.int64]:
+def poisson_sample(labels: NDArray[np.int64], rates: Sequence[float], stream: Coins) -> NDArray[np.int64]:
     """Indices of the sampled records, grouped by class.
 
     Guarantee: each record is drawn independently with a chance of at most its class's rate (the chance is rounded down to

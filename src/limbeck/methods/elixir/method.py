@@ -42,9 +42,11 @@ from limbeck.methods.base import (
 from limbeck.methods.elixir.initial_set import bought_model, initial_queries, initial_set
 from limbeck.methods.elixir.questions import Questions
 from limbeck.methods.elixir.replay_buffer import Replay, ReplayBuffer
-from limbeck.methods.parts.matching import class_means, clipped_rows, shared_out
+from limbeck.methods.elixir.set_gradient import SetGradient
+from limbeck.methods.parts.matching import shared_out
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.settings import setting
+from limbeck.methods.team import Alone, Team
 from limbeck.nets import NetSpec, build
 from limbeck.nets.training.descent import TrainingSchedule
 from limbeck.nets.training.pool import Pool
@@ -170,19 +172,29 @@ class Elixir(Method):
         return (*initial, features, *counts)
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
+        return self.run_shared(Alone(), schema, ask, logbook, device)
+
+    def run_shared(self, team: Team, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         sizes = class_sizes(schema, ask)
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
         labels = self.labels(schema, rows)
         made = initial_set(bought_model(schema, ask, sizes), labels, schema, self.rng("start")).to(device)
         if self.chosen(schema).T:
             expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
-            made = self._matched(nn.Parameter(made), labels.to(device), expected, schema, ask, logbook)
+            made = self._matched(nn.Parameter(made), labels.to(device), expected, schema, ask, logbook, team)
         if schema.is_image:
             made = snapped(made, self.snap)
         return SyntheticSet(made.cpu().numpy(), labels.numpy())
 
     def _matched(
-        self, images: nn.Parameter, labels: Tensor, expected: Tensor, schema: Schema, ask: Ask, logbook: Logbook
+        self,
+        images: nn.Parameter,
+        labels: Tensor,
+        expected: Tensor,
+        schema: Schema,
+        ask: Ask,
+        logbook: Logbook,
+        team: Team,
     ) -> Tensor:
         """The EMA of the set while it descends towards the answers."""
         chosen, classes, device = self.chosen(schema), len(schema.classes), images.device
@@ -199,9 +211,8 @@ class Elixir(Method):
             buffer.add(step, newest, body, answer)
             replays = buffer.draw(self.replay, step, self.rng("replay", step))
             for question, target in chain([(newest, answer)], self._replayed(replays, questions, pool)):
-                residuals = clipped_rows(question.rows(images, labels), 1.0)
-                loss = (class_means(residuals, labels, classes) - target).square().sum()
-                adam.move(torch.autograd.grad(loss, adam.parameters))
+                work = SetGradient(question=question, target=target, images=images.data, labels=labels)
+                adam.move((torch.cat(team.share(work, device)),))
                 images.data.clamp_(-1, 1)
                 ema.mul_(self.average).add_(images.data, alpha=1 - self.average)
         return ema

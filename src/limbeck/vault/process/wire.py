@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -58,6 +58,18 @@ class Message:
     kind: str
     values: dict[str, Any]
     tensors: tuple[Tensor, ...] = ()
+
+
+class Incoming(Protocol):
+    """Where a message comes from: a connection, or bytes that have arrived."""
+
+    def exactly(self, size: int) -> memoryview: ...
+
+
+class Outgoing(Protocol):
+    """Where a message goes."""
+
+    def write(self, content: bytes | memoryview) -> None: ...
 
 
 @dataclass
@@ -118,7 +130,7 @@ class Line:
                 raise CutOff("while writing") from None
 
 
-def send(line: Line, message: Message) -> None:
+def send(line: Outgoing, message: Message) -> None:
     """Raises Malformed before a byte is sent if the message is larger than one may be."""
     tensors = [tensor.detach().cpu().contiguous() for tensor in message.tensors]
     header, body = header_of(message, tensors)
@@ -141,7 +153,7 @@ def header_of(message: Message, tensors: list[Tensor]) -> tuple[bytes, int]:
     return header, body
 
 
-def receive(line: Line, most: int = MOST_BODY, make_room: Callable[[int], None] = lambda size: None) -> Message:
+def receive(line: Incoming, most: int = MOST_BODY, make_room: Callable[[int], None] = lambda size: None) -> Message:
     """The next message. `make_room` is told the length of the body before it is taken in, and may wait or raise.
 
     Guarantee: allocates at most MOST_HEADER bytes for the header and `most` for the tensors, and neither before the lengths
@@ -190,7 +202,7 @@ def _forms(listed: Any) -> Iterator[tuple[torch.dtype, tuple[int, ...], int]]:
         yield dtype, tuple(shape), math.prod(shape) * dtype.itemsize
 
 
-def _tensor(line: Line, dtype: torch.dtype, shape: tuple[int, ...], size: int) -> Tensor:
+def _tensor(line: Incoming, dtype: torch.dtype, shape: tuple[int, ...], size: int) -> Tensor:
     if not size:
         try:
             return torch.empty(shape, dtype=dtype)
