@@ -64,21 +64,27 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells(Map):
-    """For each tuple of columns 1 / sqrt(tuples) in the cell that the record lies in: a vector of norm 1.
+    """For each tuple of columns its weight in the cell that the record lies in: a vector of norm 1.
 
-    cuts     one for each column
+    cuts     one for each column; a column may be cut in several ways
     tuples   of their places. The cells of a tuple stand in the order of their columns, the last one fastest
+    weights  how much each tuple counts beside the others; none: all count the same
     """
 
     kind: ClassVar[str] = "cells"
     chunk: ClassVar[int] = 1 << 15
     cuts: tuple[Cut, ...]
     tuples: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         places = range(len(self.cuts))
         if not self.tuples or not all(part and all(place in places for place in part) for part in self.tuples):
             raise BadInput(f"Every tuple has to name some of the {len(self.cuts)} columns.")
+        if self.weights and not (
+            len(self.weights) == len(self.tuples) and all(0 < each < math.inf for each in self.weights)
+        ):
+            raise BadInput(f"Expected a weight above 0 for each of the {len(self.tuples)} tuples.")
         if sum(self._sizes) > MOST_CELLS:
             raise BadInput(f"The tuples have {sum(self._sizes)} cells together; at most {MOST_CELLS} are added up.")
 
@@ -92,8 +98,15 @@ class Cells(Map):
 
     @property
     def weight(self) -> float:
-        """What a record adds to each of its cells."""
+        """What a record adds to each of its cells, where all tuples count the same."""
         return 1 / math.sqrt(len(self.tuples))
+
+    @functools.cached_property
+    def added(self) -> tuple[float, ...]:
+        """What a record adds to its cell of each tuple. Guarantee: the squares add up to 1."""
+        if not self.weights:
+            return (self.weight,) * len(self.tuples)
+        return tuple(each / math.hypot(*self.weights) for each in self.weights)
 
     def _columns(self, x: Tensor) -> list[Tensor]:
         """For each column the cells of all records."""
@@ -111,8 +124,8 @@ class Cells(Map):
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         rows = torch.zeros(len(x), self.width, device=x.device)
-        for places, cell in self._tuples(self._columns(x), torch.zeros_like(y)):
-            rows[:, places].scatter_(1, cell[:, None], self.weight)
+        for (places, cell), added in zip(self._tuples(self._columns(x), torch.zeros_like(y)), self.added, strict=True):
+            rows[:, places].scatter_(1, cell[:, None], added)
         return rows
 
     def trial(self, x: Tensor, y: Tensor) -> Tensor:
@@ -121,26 +134,29 @@ class Cells(Map):
     def clipped_sum(
         self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
     ) -> Tensor:
-        """Records are counted by cell; what each of them adds is the same whole number.
+        """Records are counted by cell; what each of them adds to a tuple is the same whole number.
 
-        Guarantee: a record adds q to one cell of each of T tuples, so its norm is q sqrt(T), and q is rounded down: at most the
-        clip. Which cells these are depends on the record alone.
+        Guarantee: a record adds q_t to one cell of tuple t, so its norm is that of (q_1, ..., q_T), which is the clip times weights
+        of norm 1, rounded down: at most the clip. Which cells these are depends on the record alone.
         """
         total = torch.zeros(count, self.width, dtype=torch.float64, device=x.device)
-        for places, cell in self._tuples(self._columns(x), row):
+        for (places, cell), added in zip(self._tuples(self._columns(x), row), self.added, strict=True):
             size = places.stop - places.start
-            total[:, places] = torch.bincount(cell, minlength=count * size).view(count, size).double()
-        return total * self._added(bound)
-
-    def _added(self, bound: Bound) -> float:
-        if math.isinf(bound.clip):
-            return self.weight
-        most = min(bound.clip, 1.0) * SAFE * self.weight
-        return math.floor(most / bound.step) if bound.step else most
+            counts = torch.bincount(cell, minlength=count * size).view(count, size).double()
+            total[:, places] = counts * _within(bound, added)
+        return total
 
     def parameters(self) -> dict[str, Any]:
         cuts = [(cut.start, cut.numbers, _hash(cut.edges), cut.missing) for cut in self.cuts]
-        return {"cuts": cuts, "tuples": self.tuples}
+        # Without weights as it always was: a stored answer is found by its digest.
+        return {"cuts": cuts, "tuples": self.tuples, **({"weights": self.weights} if self.weights else {})}
+
+
+def _within(bound: Bound, added: float) -> float:
+    if math.isinf(bound.clip):
+        return added
+    most = min(bound.clip, 1.0) * SAFE * added
+    return math.floor(most / bound.step) if bound.step else most
 
 
 def _hash(edges: Tensor) -> str:
