@@ -29,8 +29,11 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet, TrainedGenerator
-from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
-from limbeck.methods.mosaic.labels import balanced, fitted
+from limbeck.methods.mosaic.axes import Axis, fine_axes
+from limbeck.methods.mosaic.bins import bin_starts
+from limbeck.methods.mosaic.even import even_cells
+from limbeck.methods.mosaic.labels import Rows, balanced, fitted
+from limbeck.methods.mosaic.levels import Column, columns, question, total
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import Labels, TableModel
@@ -64,7 +67,7 @@ class Mosaic(Method):
 
     per_class: int = setting(0, least=0, most=MOST_PER_CLASS)
     rows: int | None = setting(None, least=1, most=MOST_ROWS)
-    share: float = setting(0.3, above=0, below=1)
+    share: float = setting(0.45, above=0, below=1)
     bins: int = setting(40, least=2, most=1000)
     components: int = setting(500, least=1, most=100_000)
     T: int = setting(800, least=1)
@@ -112,43 +115,42 @@ class Mosaic(Method):
                 self._ask_pairs(axes, records, ask, measured)
             adam.eta = self.eta * min(1.0, (step + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * step / self.T))
             adam.move(torch.autograd.grad(mixture.loss(measured, self.pull), adam.parameters))
-        return self._drawn(mixture, measured, axes, schema)
+        return self._drawn(mixture, measured, axes, schema, records)
 
     def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Axis], float, Tensor, Tensor]:
         """The bins of each column, how many records there are, and for each class their shares in each bin, with its variance."""
         fine = fine_axes(schema)
-        cells = Cells(cuts=tuple(axis.cut() for axis in fine), tuples=tuple((place,) for place in range(len(fine))))
-        answer = ask("columns", 0, cells)
-        noise = answer.noise_std / cells.weight
-        counts = np.split(answer.values / cells.weight, np.cumsum([axis.cells for axis in fine])[:-1], axis=1)
-        records = _records(counts, noise)
-        starts = self._starts(fine, counts, noise, records, schema)
+        cells = question(fine)
+        found = columns(fine, cells, ask("columns", 0, cells))
+        records = total(found)
         axes, single, variance = [], [], []
-        for axis, found, begin in zip(fine, counts, starts, strict=True):
+        for column, begin in zip(found, self._starts(found, records, schema), strict=True):
+            axis = column.axis
             axes.append(axis.coarser(begin[: len(begin) - axis.column.missing]) if axis.is_cut else axis)
-            single.append(np.add.reduceat(found, begin, axis=1))
-            variance.append(np.diff(begin, append=axis.cells) * max(noise, LEAST_NOISE) ** 2)
+            counts, spread = column.added(begin)
+            single.append(counts)
+            variance.append(np.maximum(spread, LEAST_NOISE**2))
         shares = np.concatenate(single, axis=1) / records
         scale = np.concatenate(variance) / records**2
         return axes, records, torch.from_numpy(shares).float(), torch.from_numpy(scale).float()
 
-    def _starts(
-        self, fine: list[Axis], counts: list[NDArray[np.float32]], noise: float, records: float, schema: Schema
-    ) -> list[list[int]]:
+    def _starts(self, found: list[Column], records: float, schema: Schema) -> list[list[int]]:
         """Where the cells of each column begin among its fine ones.
 
         Guarantee: pairs of them are no more than may be asked for. By now the columns are paid, so nothing may fail.
         """
         groups = len(schema.classes) if _few_classes(schema) else 1
-        most = max(min(self.bins, math.isqrt(MOST_CELLS // max(len(fine) * (len(fine) - 1) // 2 * groups, 1))), 2)
+        most = max(min(self.bins, math.isqrt(MOST_CELLS // max(len(found) * (len(found) - 1) // 2 * groups, 1))), 2)
         while True:
             starts = []
-            for axis, found in zip(fine, counts, strict=True):
+            for column in found:
+                axis = column.axis
                 begin = list(range(axis.cells))
                 if axis.is_cut:
-                    there = found[:, : axis.cells - axis.column.missing].sum(0).astype(np.float64)
-                    noise_there = noise * math.sqrt(len(found))
-                    begin = bin_starts(there, noise_there, records, most, axis.alone) if most > 1 else axis.fewest()
+                    counts = column.counts[:, : axis.cells - axis.column.missing]
+                    begin = axis.fewest()
+                    if most > 1:
+                        begin = bin_starts(counts, column.variance, records, most, axis.alone)
                     begin += [axis.cells - 1] * axis.column.missing
                 starts.append(begin)
             if most == 1 or _pair_cells([len(begin) for begin in starts]) <= MOST_ASKED:
@@ -163,44 +165,41 @@ class Mosaic(Method):
         noise = max(answer.noise_std / cells.weight, LEAST_NOISE) / records
         measured.precision.copy_(as_matrix(torch.full((1, cells.width), noise**-2), measured.sizes)[0])
 
-    def _drawn(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> SyntheticSet:
+    def _drawn(
+        self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema, records: float
+    ) -> SyntheticSet:
         rng = np.random.default_rng(self.seed_at("rows"))
         model = TableModel(tuple(axes), mixture, None)
         if self.per_class:
             parts = [mixture.drawn(self.per_class, rng, label) for label in range(len(schema.classes))]
             cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
         else:
-            cells, labels = mixture.drawn(self.rows or schema.records, rng)
-            if len(axes) > 1:
-                model = replace(model, labels=self._label_model(mixture, measured, axes, cells))
+            if len(axes) == 1:
+                cells, labels = mixture.drawn(self.rows or schema.records, rng)
+            else:
+                cells = even_cells(mixture, self.rows or schema.records, rng)
+                model = replace(model, labels=self._label_model(mixture, measured, axes, cells, records))
                 places = cells + np.array(measured.starts[:-1])
                 labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
         x = np.concatenate([axis.encoded(cells[:, place], rng) for place, axis in enumerate(axes)], axis=1)
         generator = TrainedGenerator(model.spec, model.weights())
         return SyntheticSet(x.reshape(len(x), *schema.shape), labels, generator=generator)
 
-    def _label_model(self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64]) -> Labels:
+    def _label_model(
+        self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64], records: float
+    ) -> Labels:
         """Fitted on some of the rows: it has a number for each cell, and a million rows would say no more about them."""
-        places = torch.from_numpy(cells[:MOST_FITTED] + np.array(measured.starts[:-1]))
+        cells = cells[:MOST_FITTED]
+        places = torch.from_numpy(cells + np.array(measured.starts[:-1]))
         hot = torch.zeros(len(places), measured.starts[-1]).scatter_(1, places, 1.0)
-        ordered = [
-            slice(block.start, block.stop - axis.column.missing)
-            for axis, block in zip(axes, measured.blocks(), strict=True)
-            if axis.is_cut
-        ]
-        found = fitted(measured, ordered, hot, mixture.log_chances(hot))
-        return Labels((found.terms + found.smooth).detach(), found.constant.detach(), found.opinion)
+        ordered = tuple(axis.is_cut * (axis.cells - axis.column.missing) for axis in axes)
+        rows = Rows(cells, mixture.log_chances(hot).double().numpy(), ordered)
+        found = fitted(measured, rows, records)
+        return Labels(torch.from_numpy(found.terms).float(), torch.from_numpy(found.constant).float(), found.opinion)
 
 
 def _counts(label: str, noise_multiplier: float, by_class: bool = True) -> ClippedSum:
     return ClippedSum(label=label, map="cells", clip=1.0, noise_multiplier=noise_multiplier, by_class=by_class)
-
-
-def _records(counts: list[NDArray[np.float32]], noise: float) -> float:
-    """How many records there are: every column says it, the better the fewer cells it has. The schema's number may be rough."""
-    precision = np.array([1 / found.size for found in counts])
-    totals = np.array([float(found.sum(dtype=np.float64)) for found in counts])
-    return max(float(totals @ precision / precision.sum()), noise, 1.0)
 
 
 def _least_cells(schema: Schema) -> int:

@@ -136,8 +136,8 @@ class Cells(Map):
     ) -> Tensor:
         """Records are counted by cell; what each of them adds to a tuple is the same whole number.
 
-        Guarantee: a record adds q_t to one cell of tuple t, so its norm is that of (q_1, ..., q_T), which is the clip times weights
-        of norm 1, rounded down: at most the clip. Which cells these are depends on the record alone.
+        Guarantee: a record adds q_t to one cell of tuple t, so its norm is that of (q_1, ..., q_T): the clip times weights of
+        norm 1, each rounded down, so at most the clip. Which cells these are depends on the record alone.
         """
         total = torch.zeros(count, self.width, dtype=torch.float64, device=x.device)
         for (places, cell), added in zip(self._tuples(self._columns(x), row), self.added, strict=True):
