@@ -21,7 +21,7 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 TWO_LEVELS, THREE_LEVELS = 128, 8192  # fine cells above which a column has so many levels
-SMALL = 0.5  # how much a column of one level counts beside each level of others: its pairs say what it holds, too
+SMALL = 0.3  # how much a column of one level counts beside each level of others: its pairs say what it holds, too
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Mosaic(Method):
 
     per_class: int = setting(0, least=0, most=MOST_PER_CLASS)
     rows: int | None = setting(None, least=1, most=MOST_ROWS)
-    share: float = setting(0.45, above=0, below=1)
+    share: float = setting(0.5, above=0, below=1)
     bins: int = setting(40, least=2, most=1000)
     components: int = setting(500, least=1, most=100_000)
     T: int = setting(800, least=1)
