@@ -18,8 +18,8 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 TRIED = 8  # rows for each that is kept
-AT_ONCE = 1 << 12  # rows whose candidates are held at a time
-MOST_PAIRS, MOST_ROWS = 1 << 25, 1 << 20  # pairs of cells, and rows; more of either are drawn independently
+AT_ONCE = 1 << 22  # pairs of cells of candidates that are held at a time
+MOST_PAIRS, MOST_LOOKED_AT = 1 << 25, 1 << 30  # of all cells, and of all rows; more of either are drawn independently
 
 
 @torch.no_grad()
@@ -28,7 +28,8 @@ def even_cells(mixture: Mixture, count: int, rng: np.random.Generator) -> Places
     chances, shares = (part.double().cpu().numpy() for part in mixture())
     edges = edges_of(chances.reshape(shares.size, -1), mixture.sizes)
     cells, chosen = drawn_cells(edges, shares, count, rng)
-    if sum(mixture.sizes) ** 2 <= MOST_PAIRS and count <= MOST_ROWS and len(edges) > 1:
+    pairs = len(edges) * (len(edges) - 1) // 2
+    if sum(mixture.sizes) ** 2 <= MOST_PAIRS and 0 < count * pairs <= MOST_LOOKED_AT:
         _best(cells, chosen, edges, mixture.pairs(), rng)
     return cells
 
@@ -43,8 +44,9 @@ def _best(cells: Places, chosen: Places, edges: Sequence[Numbers], pairs: Number
     first, second = np.triu_indices(len(edges), 1)
     wanted = (pairs * count).astype(np.float32).flatten()
     found, weight = np.zeros_like(wanted), 1 / (wanted + 1)
-    for begin in range(0, count, AT_ONCE):
-        part = slice(begin, begin + AT_ONCE)
+    at_once = max(AT_ONCE // (TRIED * len(first)), 1)
+    for begin in range(0, count, at_once):
+        part = slice(begin, begin + at_once)
         tried = np.stack([cells[part], *(_again(edges, chosen[part], rng) for _ in range(TRIED - 1))], axis=1)
         places = (tried + starts)[:, :, first] * len(pairs) + (tried + starts)[:, :, second]
         for row, own in enumerate(places):

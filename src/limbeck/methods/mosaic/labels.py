@@ -21,6 +21,7 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 SWEEPS = 8  # over all columns
+MOST_WALK = 256  # cells of a column that is taken for a walk: it takes their third power
 STRAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # how far log odds may stray
 FAR = 1.0  # how far they are thought to, before anything is measured
 LEAST_SLOPE = 0.1  # of a cell whose labels are nearly sure: no step is longer than that lets it be
@@ -110,26 +111,39 @@ def likeliest(seen: Numbers, variance: Numbers, ordered: int) -> Numbers:
     [[0.0, 0.0, 0.0]]
     """
     classes, cells = seen.shape
-    scale = 1 - 1 / max(classes, 2)
-    own = np.eye(cells)
     walk = _walk(cells, ordered)
+    # The terms of all classes add up to 0, so one of them says nothing of its own.
+    scale = 1 - 1 / max(classes, 2)
     best, found = -math.inf, np.zeros(seen.shape)
     for apart in STRAYS:
         for along in STRAYS if walk is not None else (0.0,):
-            spread = (apart * scale) ** 2 * own + (0.0 if walk is None else (along * scale) ** 2 * walk)
-            both = spread + variance[:, :, None] * own
-            solved = np.linalg.solve(both, seen[:, :, None])[:, :, 0]
-            # The terms of all classes add up to 0, so one of them says nothing of its own.
-            fit = -0.5 * float((solved * seen).sum() + np.linalg.slogdet(both)[1].sum()) * scale
-            fit -= 0.5 * (apart**2 + along**2) / FAR**2
+            own, shared = (apart * scale) ** 2, (along * scale) ** 2
+            if walk is None:
+                terms, fit = _alone(seen, variance, own)
+            else:
+                terms, fit = _together(seen, variance, own * np.eye(cells) + shared * walk)
+            fit = fit * scale - 0.5 * (apart**2 + along**2) / FAR**2
             if fit > best:
-                best, found = fit, solved @ spread
+                best, found = fit, terms
     return found
+
+
+def _alone(seen: Numbers, variance: Numbers, own: float) -> tuple[Numbers, float]:
+    """Means of terms that stray by themselves, and the log likelihood of what was seen."""
+    both = own + variance
+    return own * seen / both, -0.5 * float((seen**2 / both + np.log(both)).sum())
+
+
+def _together(seen: Numbers, variance: Numbers, spread: Numbers) -> tuple[Numbers, float]:
+    """The same of terms with the covariance `spread`."""
+    both = spread + variance[:, :, None] * np.eye(len(spread))
+    solved = np.linalg.solve(both, seen[:, :, None])[:, :, 0]
+    return solved @ spread, -0.5 * float((solved * seen).sum() + np.linalg.slogdet(both)[1].sum())
 
 
 def _walk(cells: int, ordered: int) -> Numbers | None:
     """The covariance of a random walk over the first cells, about its mean, of mean variance 1."""
-    if ordered < 3:
+    if ordered < 3 or cells > MOST_WALK:
         return None
     places = np.arange(ordered, dtype=np.float64)
     about_mean = np.eye(ordered) - 1 / ordered
@@ -144,12 +158,15 @@ def fitted(measured: Measured, rows: Rows, records: float) -> LabelModel:
 
     The mixture was fitted to the noise of these pairs, so its opinion always explains them a little better.
     """
-    tried = []
-    for opinion in OPINIONS if measured.by_class else OPINIONS[:1]:
+    cells = float((measured.precision > 0).sum()) / 2 * len(measured.pairs)
+    tried: list[tuple[LabelModel, float]] = []
+    for opinion in OPINIONS:
         model = LabelModel(measured, rows, records, opinion)
         model.fit()
-        tried.append((model, _misfit(measured, rows.cells, model.chances()) if measured.by_class else 0.0))
-    cells = float((measured.precision > 0).sum()) / 2 * len(measured.pairs)
+        misfit = _misfit(measured, rows.cells, model.chances()) if measured.by_class else 0.0
+        if not tried and misfit <= cells:  # no more than noise has; so it is if pairs say nothing about the class
+            return model
+        tried.append((model, misfit))
     enough = NEAR * min(misfit for _, misfit in tried) + math.sqrt(2 * cells)
     return next(model for model, misfit in tried if misfit <= enough)
 

@@ -76,6 +76,13 @@ class Column:
     def levels(self) -> Levels:
         return levels_of(self.axis)
 
+    def seen(self, by_class: bool) -> tuple[Numbers, float]:
+        """Counts in fine cells with values, (classes, cells) or (1, cells) of all classes, and the variance of one node."""
+        counts = self.counts[:, : self.levels.cells]
+        if by_class:
+            return counts, self.variance
+        return counts.sum(0, keepdims=True), self.variance * len(counts)
+
     def added(self, starts: Sequence[int]) -> tuple[Numbers, Numbers]:
         """(classes, cells) and (cells,): counts in cells that begin at these places, and their variances."""
         bounds = np.append(np.asarray(starts, dtype=np.int64), self.axis.cells)
@@ -85,6 +92,12 @@ class Column:
 
 def levels_of(axis: Axis) -> Levels:
     return Levels.of(axis.cells - axis.column.missing)
+
+
+def nodes_of(axis: Axis) -> int:
+    """Of all levels."""
+    levels = levels_of(axis)
+    return sum(len(levels.starts(level)) + axis.column.missing for level in range(levels.count))
 
 
 def question(axes: Sequence[Axis]) -> Cells:

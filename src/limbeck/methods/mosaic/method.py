@@ -33,7 +33,7 @@ from limbeck.methods.mosaic.axes import Axis, fine_axes
 from limbeck.methods.mosaic.bins import bin_starts
 from limbeck.methods.mosaic.even import even_cells
 from limbeck.methods.mosaic.labels import Rows, balanced, fitted
-from limbeck.methods.mosaic.levels import Column, columns, question, total
+from limbeck.methods.mosaic.levels import Column, columns, nodes_of, question, total
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import Labels, TableModel
@@ -147,10 +147,9 @@ class Mosaic(Method):
                 axis = column.axis
                 begin = list(range(axis.cells))
                 if axis.is_cut:
-                    counts = column.counts[:, : axis.cells - axis.column.missing]
                     begin = axis.fewest()
                     if most > 1:
-                        begin = bin_starts(counts, column.variance, records, most, axis.alone)
+                        begin = bin_starts(*column.seen(_few_classes(schema)), records, most, axis.alone)
                     begin += [axis.cells - 1] * axis.column.missing
                 starts.append(begin)
             if most == 1 or _pair_cells([len(begin) for begin in starts]) <= MOST_ASKED:
@@ -209,7 +208,7 @@ def _least_cells(schema: Schema) -> int:
         min(max(len(axis.fewest()), 2) + axis.column.missing, axis.cells) if axis.is_cut else axis.cells
         for axis in axes
     ]
-    return max(sum(axis.cells for axis in axes), _pair_cells(sizes))
+    return max(sum(map(nodes_of, axes)), _pair_cells(sizes))
 
 
 def _pair_cells(sizes: list[int]) -> int:
