@@ -2,17 +2,18 @@
 
 Two answers are asked, both over all records at once, so that their price is that of two Gaussians, exactly:
 
-    columns   how many records of each class lie in each fine cell of each column
+    columns   how many records of each class lie in each fine cell of each column, and in wider ones (levels.py)
     pairs     the same for each pair of columns, cut into bins that the first answer has shown to be worth it
 
-A mixture of products is fitted to both (mixture.py); rows are drawn from it; their labels are drawn from a model of the label
-that is held back by the known noise (labels.py); values are drawn inside their bins. All of that is post-processing.
+A mixture of products is fitted to both (mixture.py); rows are drawn from it so that pairs of cells add up (even.py); their labels
+are drawn from a model of the label whose terms stray as far as was measured (labels.py); values are drawn inside their bins. All
+of that is post-processing.
 
 Where we differ from AIM (McKenna et al. 2022), and why:
 - Nothing is chosen: every pair is asked once. At epsilon 1 on Adult, asking again about the pairs that stand out made the rows
   worse, because these are the ones that need it least. So there is no selection to pay for, and Gaussians compose exactly,
   where AIM converts zero-concentrated privacy, which at epsilon 1 and delta 1e-5 costs it 15 per cent of its rho.
-- Numbers are cut where the first answer shows records, not evenly; a value that stands out is a bin of its own.
+- Numbers are cut where the first answer shows that the classes change (bins.py), not evenly.
 - A mixture takes all pairs at once. A graphical model has to stay a thin tree of cliques, or it does not fit into memory.
 """
 
