@@ -25,7 +25,7 @@ from limbeck.methods import method_named
 from limbeck.methods.mosaic.axes import fine_axes
 from limbeck.methods.mosaic.bins import bin_starts
 from limbeck.methods.mosaic.labels import balanced
-from limbeck.methods.mosaic.levels import Levels, agreed
+from limbeck.methods.mosaic.levels import Levels, agreed, question
 from limbeck.methods.mosaic.measured import Measured, as_matrix
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.privacy.schema import Column, Schema
@@ -211,6 +211,13 @@ def test_agreed_counts_are_those_of_least_squares(cells: int, branch: int, count
     seen = [rng.normal(0, 5, (2, len(begin))) for begin in nodes]
     expected = np.linalg.lstsq(np.concatenate(sums), np.concatenate(seen, axis=1).T, rcond=None)[0].T
     assert agreed(seen, branch) == pytest.approx(expected, abs=1e-8)
+
+
+def test_categories_are_counted_one_by_one_however_many_there_are() -> None:
+    column = Column(name="town", categories=tuple(map(str, range(400))), missing=True)
+    schema = Schema(name="s", shape=(column.width,), classes=("a", "b"), records=9, columns=(column,))
+    cells = question(fine_axes(schema))
+    assert cells.width == 401 and cells.weights == ()
 
 
 @given(st.integers(1, 30_000), st.data())

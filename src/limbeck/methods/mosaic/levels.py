@@ -91,7 +91,9 @@ class Column:
 
 
 def levels_of(axis: Axis) -> Levels:
-    return Levels.of(axis.cells - axis.column.missing)
+    """Categories have one: none of them lies beside another."""
+    cells = axis.cells - axis.column.missing
+    return Levels.of(cells) if axis.is_cut else Levels(cells, 1, max(cells, 2))
 
 
 def nodes_of(axis: Axis) -> int:
