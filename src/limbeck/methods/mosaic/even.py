@@ -43,7 +43,7 @@ def _best(cells: Places, chosen: Places, edges: Sequence[Numbers], pairs: Number
     starts = np.cumsum([0, *(part.shape[1] for part in edges[:-1])])
     first, second = np.triu_indices(len(edges), 1)
     wanted = (pairs * count).astype(np.float32).flatten()
-    found, weight = np.zeros_like(wanted), 1 / (wanted + 1)
+    found, weight = np.zeros_like(wanted), 1 / np.sqrt(wanted + 1)
     at_once = max(AT_ONCE // (TRIED * len(first)), 1)
     for begin in range(0, count, at_once):
         part = slice(begin, begin + at_once)
