@@ -111,12 +111,12 @@ def test_shares_inside_of_a_cell_follow_the_counts_and_not_the_noise() -> None:
     owner, widths = np.repeat([0, 1], 8), np.ones(16)
     counts = np.array([0, 0, 800, 0, 0, 0, 0, 0] + [100] * 8, dtype=float)
     totals = np.array([800.0, 800.0])
-    exact = shares_of_numbers(counts, np.ones(16), widths, owner, 1e-6, totals)
+    exact = shares_of_numbers(counts, np.full(16, 1e-12), widths, owner, totals)
     assert exact[:8] == pytest.approx(counts[:8] / 800, abs=1e-6) and exact[8:] == pytest.approx([0.125] * 8, abs=1e-6)
     random = np.random.default_rng(0)
-    drowned = shares_of_numbers(random.normal(0, 50, 16), np.ones(16), widths, owner, 1e4, totals)
+    drowned = shares_of_numbers(random.normal(0, 50, 16), np.full(16, 1e8), widths, owner, totals)
     assert drowned == pytest.approx([0.125] * 16)
-    falling = shares_of_numbers(np.zeros(24), np.ones(24), np.repeat([1.0, 1, 50], 8), np.repeat([0, 1, 2], 8), 1e4,
+    falling = shares_of_numbers(np.zeros(24), np.full(24, 1e8), np.repeat([1.0, 1, 50], 8), np.repeat([0, 1, 2], 8),
                                 np.array([1000.0, 900.0, 300.0]))  # fmt: skip
     assert falling[16] > 0.9 and falling.reshape(3, 8).sum(1) == pytest.approx([1, 1, 1])
 

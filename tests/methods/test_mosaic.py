@@ -22,8 +22,10 @@ from limbeck.data.source import DataSource
 from limbeck.data.table import decode_rows, encode_rows
 from limbeck.errors import BadSettings
 from limbeck.methods import method_named
-from limbeck.methods.mosaic.axes import bin_starts, fine_axes
+from limbeck.methods.mosaic.axes import fine_axes
+from limbeck.methods.mosaic.bins import bin_starts
 from limbeck.methods.mosaic.labels import balanced
+from limbeck.methods.mosaic.levels import Levels, agreed, question
 from limbeck.methods.mosaic.measured import Measured, as_matrix
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.privacy.schema import Column, Schema
@@ -128,7 +130,7 @@ def test_a_special_value_is_a_cell_of_its_own_and_drawn_exactly(column: Column) 
     assert (np.diff(axis.edges) > 0).all() and (torch.diff(axis.cut().edges) > 0).all()
     there = axis.cells - column.missing
     random = np.random.default_rng(0)
-    starts = bin_starts(random.normal(3, 5, there), 5.0, 1000.0, 20, axis.alone)
+    starts = bin_starts(random.normal(3, 5, (2, there)), 25.0, 1000.0, 20, axis.alone)
     for cut in (axis, axis.coarser(starts)):
         assert len(set(cut.alone)) == len(column.points)
         rows = torch.from_numpy(encode_rows({column.name: list(column.special)}, schema))
@@ -153,9 +155,10 @@ def test_values_next_to_a_special_one_are_not_counted_as_it() -> None:
     assert [place == axis.alone[0] for place in axis.cut().of(near).tolist()] == [False, True, False, False]
 
 
-@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=300), st.floats(0, 100), st.integers(2, 60))
-def test_bins_are_runs_of_fine_cells(counts: list[int], noise: float, most: int) -> None:
-    starts = bin_starts(np.array(counts, dtype=np.float64), noise, max(sum(counts), 1), most)
+@given(st.lists(st.integers(-500, 10_000), min_size=1, max_size=300), st.floats(0.01, 1e4), st.integers(2, 60))
+def test_bins_are_runs_of_fine_cells(counts: list[int], variance: float, most: int) -> None:
+    both = np.array([counts, counts[::-1]], dtype=np.float64)
+    starts = bin_starts(both, variance, max(2 * sum(counts), 1), most)
     assert starts[0] == 0 and all(one < two for one, two in itertools.pairwise(starts)) and starts[-1] < len(counts)
 
 
@@ -172,11 +175,65 @@ def test_no_more_pairs_are_asked_for_than_may_be_however_many_bins_are_wanted(mo
 
 def test_a_value_that_most_records_have_is_a_bin_of_its_own_and_noise_is_none() -> None:
     random = np.random.default_rng(2)
-    counts = random.normal(0, 20.0, 100_000)
-    counts[0] += 8000
-    counts[15_024] += 300
-    starts = bin_starts(counts, 20.0, 10_000, 40)
+    counts = random.normal(0, 20.0, (2, 100_000))
+    counts[:, 0] += 4000
+    counts[1, 15_024] += 300
+    starts = bin_starts(agreed([counts, *wider(counts, random)], 47), 400.0, 10_000, 40)
     assert {0, 1, 15_024, 15_025} <= set(starts) and len(starts) < 12
+
+
+def wider(counts: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
+    """The same records in nodes of 47 and 47 * 47 cells, with noise of their own in place of that of the cells."""
+    exact = np.where(counts > 200, counts, 0)
+    sums = [np.add.reduceat(exact, np.arange(0, counts.shape[1], width), axis=1) for width in (47, 47 * 47)]
+    return [each + random.normal(0, 20.0, each.shape) for each in sums]
+
+
+def test_a_column_is_cut_where_the_classes_change_places_though_the_records_are_even() -> None:
+    random = np.random.default_rng(2)
+    exact = np.zeros((2, 20_000))
+    places = random.integers(0, 20_000, 4000)
+    np.add.at(exact, ((places > 7000).astype(int), places), 1)
+    levels = Levels.of(20_000)
+    nodes = [np.add.reduceat(exact, levels.starts(level), axis=1) for level in range(levels.count)]
+    noised = [each + random.normal(0, 20.0, each.shape) for each in nodes]
+    starts = np.array(bin_starts(agreed(noised, levels.branch), 400.0, 4000, 5))
+    assert np.abs(starts - 7000).min() < 300 and len(starts) < 12
+
+
+@given(st.integers(1, 400), st.integers(2, 9), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_agreed_counts_are_those_of_least_squares(cells: int, branch: int, count: int, random: Any) -> None:
+    """The brute-force twin: all nodes as sums of fine cells, solved at once."""
+    rng = np.random.default_rng(random.randrange(1 << 30))
+    cells = min(cells, 60)
+    nodes = [np.arange(0, cells, branch**level) for level in range(count)]
+    sums = [np.add.reduceat(np.eye(cells), begin, axis=0) for begin in nodes]
+    seen = [rng.normal(0, 5, (2, len(begin))) for begin in nodes]
+    expected = np.linalg.lstsq(np.concatenate(sums), np.concatenate(seen, axis=1).T, rcond=None)[0].T
+    assert agreed(seen, branch) == pytest.approx(expected, abs=1e-8)
+
+
+def test_categories_are_counted_one_by_one_however_many_there_are() -> None:
+    column = Column(name="town", categories=tuple(map(str, range(400))), missing=True)
+    schema = Schema(name="s", shape=(column.width,), classes=("a", "b"), records=9, columns=(column,))
+    cells = question(fine_axes(schema))
+    assert cells.width == 401 and cells.weights == ()
+
+
+@given(st.integers(1, 30_000), st.data())
+def test_an_interval_is_covered_by_few_nodes(cells: int, data: st.DataObject) -> None:
+    levels = Levels.of(cells)
+    begin = data.draw(st.integers(0, cells - 1))
+    end = data.draw(st.integers(begin + 1, cells))
+    place, nodes = begin, 0
+    while place < end:  # the brute-force twin: always the widest node that fits
+        place += max(
+            levels.branch**level
+            for level in range(levels.count)
+            if level == 0 or (place % levels.branch**level == 0 and place + levels.branch**level <= end)
+        )
+        nodes += 1
+    assert levels.cover(np.array([begin]), np.array([end]))[0] == nodes
 
 
 def test_counts_of_cells_are_those_of_a_plain_loop() -> None:

@@ -72,6 +72,20 @@ VAULT: tuple[Mutation, ...] = (
         f"{BOUND}::test_adding_an_ordinary_record_moves_the_sum_by_at_most_the_clip",
     ),
     cells(
+        "cells-weights-whole",
+        "each / math.hypot(*self.weights)",
+        "each / max(self.weights)",
+        "the heaviest tuple has the whole clip, and the others come on top",
+        f"{BOUND}::test_adding_an_ordinary_record_moves_the_sum_by_at_most_the_clip",
+    ),
+    cells(
+        "cells-digest-without-weights",
+        '"weights": self.weights} if self.weights',
+        '"weights": 1} if self.weights',
+        "an answer for other weights is given again",
+        f"{CELLS}::test_other_weights_are_another_question_and_none_are_what_they_were",
+    ),
+    cells(
         "cells-digest-without-edges",
         "(cut.start, cut.numbers, hash_of(cut.edges), cut.missing, ",
         "(cut.start, cut.numbers, cut.missing, ",

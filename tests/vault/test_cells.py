@@ -110,3 +110,25 @@ def test_a_label_makes_another_question_and_its_absence_none() -> None:
     assert dataclasses.replace(plain, classes=2).digest() != plain.digest()
     with pytest.raises(BadInput, match="classes"):
         Cells(cuts=(AGE,), tuples=((0,),), classes=-1)
+
+
+def test_tuples_with_weights_add_as_much_together_as_tuples_without() -> None:
+    mapping = Cells(cuts=(AGE, CITY), tuples=((0, 1), (1,), (0,)), weights=(3.0, 0.5, 2.0))
+    x, y = torch.tensor([[-1.0, 0, 1, 0, 0]]), torch.tensor([0])
+    row = mapping.clipped_sum(x, y, y, 1, Bound(1.0, 2.0**-30))[0] / 2**30
+    found = [float(row[:12].sum()), float(row[12:15].sum()), float(row[15:].sum())]
+    assert found == pytest.approx([each / math.sqrt(13.25) for each in (3.0, 0.5, 2.0)], rel=1e-5)
+    assert float(row.norm()) <= 1 and torch.allclose(mapping.rows(x, y)[0].double(), row, rtol=1e-5)
+
+
+def test_other_weights_are_another_question_and_none_are_what_they_were() -> None:
+    plain = Cells(cuts=(AGE, CITY), tuples=((0,), (1,)))
+    assert set(plain.parameters()) == {"cuts", "tuples"}
+    digests = {dataclasses.replace(plain, weights=weights).digest() for weights in ((), (1.0, 1.0), (1.0, 2.0))}
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, math.nan), (1.0, math.inf), (1.0,) * 3])
+def test_weights_that_are_none_are_refused(weights: tuple[float, ...]) -> None:
+    with pytest.raises(BadInput, match="each of the 2 tuples"):
+        Cells(cuts=(AGE, CITY), tuples=((0,), (1,)), weights=weights)

@@ -140,12 +140,7 @@ class Method:
     def check(self, schema: Schema) -> None:
         """Refuse what makes no sense for this data set, in one sentence, before anything is planned."""
         require_label(self.name, schema)
-        if schema.constraints:
-            raise BadSettings(
-                f"Method '{self.name}' cannot keep the constraints that the schema of '{schema.name}' declares. Choose --method "
-                "mosaic, or take them out.",
-                "limbeck methods",
-            )
+        require_no_constraints(self.name, schema)
         if self.per_class * len(schema.classes) > schema.records:
             raise BadSettings(
                 f"per_class={self.per_class} with {len(schema.classes)} classes is a set of "
@@ -187,6 +182,16 @@ def require_label(method: str, schema: Schema) -> None:
         raise BadSettings(
             f"Method '{method}' makes records of each class, and '{schema.name}' has no label. Choose --method mosaic, or name "
             "the label and its classes in the schema.",
+            "limbeck methods",
+        )
+
+
+def require_no_constraints(method: str, schema: Schema) -> None:
+    """For methods that would break them."""
+    if schema.constraints:
+        raise BadSettings(
+            f"Method '{method}' cannot keep the constraints that the schema of '{schema.name}' declares. Choose --method "
+            "mosaic, or take them out.",
             "limbeck methods",
         )
 

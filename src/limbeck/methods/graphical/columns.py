@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import SyntheticSet
+from limbeck.methods.base import SyntheticSet, require_label, require_no_constraints
+from limbeck.methods.graphical.bins import bin_starts
 from limbeck.methods.graphical.fitting import Measurement, combined
 from limbeck.methods.graphical.junction_tree import Clique
 from limbeck.methods.graphical.model import GraphicalModel
 from limbeck.methods.graphical.rows import rows_of
-from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
+from limbeck.methods.mosaic.axes import Axis, fine_axes
 from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Ask, Cells
@@ -140,6 +141,8 @@ def check_table(name: str, schema: Schema, rows: int | None, per_class: int) -> 
     """Refuse what makes no sense, before anything is planned."""
     if schema.is_image:
         raise BadSettings(f"Method '{name}' makes tables, and this data set holds images.", "limbeck methods")
+    require_label(name, schema)
+    require_no_constraints(name, schema)
     if per_class and rows is not None:
         raise BadSettings(f"Choose rows={rows} or per_class={per_class}, not both.")
     cells = sum(axis.cells for axis in fine_axes(schema)) + len(schema.classes)

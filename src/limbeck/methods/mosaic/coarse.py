@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.inner import Inner, pieces, shares_of_categories, shares_of_numbers
+from limbeck.methods.mosaic.levels import Column
 from limbeck.methods.mosaic.measured import Measured
 
 Numbers = NDArray[np.float64]
@@ -18,15 +19,23 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """A column cut into fewer cells, and what the first answer says of its fine ones, of those with values.
+    """A column cut into fewer cells, and what the first answer says of its fine ones.
 
-    owner: for each fine cell its cell. counts: of records, noised. noise: the standard deviation of that.
+    owner: for each fine cell with values its cell.
     """
 
-    fine: Axis
+    column: Column
     owner: Places
-    counts: Numbers
-    noise: float
+
+    @property
+    def fine(self) -> Axis:
+        return self.column.axis
+
+    @property
+    def counts(self) -> Numbers:
+        """Of records of all classes in each fine cell with values, noised."""
+        counts: Numbers = self.column.seen(by_class=False)[0][0]
+        return counts
 
     @property
     def axis(self) -> Axis:
@@ -50,10 +59,10 @@ class Coarse:
         begin = pieces(starts, len(self.owner))
         first, last = self.fine.spans()
         widths = last - first + (1 if self.fine.is_whole else 0)
-        counts, sizes, lengths = (
-            np.add.reduceat(each, begin) for each in (self.counts, np.ones(len(self.owner)), widths)
-        )
-        shares = shares_of_numbers(counts, sizes, lengths, self.owner[begin], self.noise, totals)
+        seen, variance = self.column.seen(by_class=False)
+        counts, lengths = (np.add.reduceat(each, begin) for each in (seen[0], widths))
+        variances = variance * np.maximum(self.column.levels.cover(begin, np.append(begin[1:], len(self.owner))), 1.0)
+        shares = shares_of_numbers(counts, variances, lengths, self.owner[begin], totals)
         return replace(axis, inner=Inner(self.fine.edges[begin[1:] - 1], self.owner[begin], shares))
 
 
@@ -61,11 +70,3 @@ def shaped_axes(columns: Sequence[Coarse], measured: Measured, records: float) -
     """All columns with what is inside of their cells."""
     totals = (measured.totals() * records).double().numpy()
     return [column.shaped(totals[block]) for column, block in zip(columns, measured.blocks(), strict=True)]
-
-
-def added(counts: NDArray[np.float32], owner: Places) -> NDArray[np.float32]:
-    """(classes, fine cells) to (classes, cells)."""
-    order = np.argsort(owner, kind="stable")
-    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    found: NDArray[np.float32] = np.add.reduceat(counts[:, order], starts, axis=1)
-    return found

@@ -56,21 +56,19 @@ def pieces(starts: Places, fine: int) -> Places:
     return np.unique(np.concatenate([*found, [min(1, fine - 1), fine - 1]]))
 
 
-def shares_of_numbers(
-    counts: Numbers, sizes: Numbers, widths: Numbers, owner: Places, noise: float, totals: Numbers
-) -> Numbers:
+def shares_of_numbers(counts: Numbers, variances: Numbers, widths: Numbers, owner: Places, totals: Numbers) -> Numbers:
     """The share that each finer cell has of its cell.
 
-    counts: of records, noised. sizes: how many noised counts each is the sum of. widths: how many values lie in it. totals: of
-    records in each cell, as far as all answers say it
+    counts: of records, noised. variances: of that noise. widths: how many values lie in each. totals: of records in each cell, as
+    far as all answers say it. The very first and last are ends of the range (`pieces`).
     """
     rates = _rates(totals, np.bincount(owner, weights=widths).astype(np.float64), np.bincount(owner))
     shares = np.ones(len(counts))
     for cell in range(int(owner[-1]) + 1):
         part = np.flatnonzero(owner == cell)
         if len(part) > 1:
-            ends = [place for place in (0, len(counts) - 1) if place in part and sizes[place] == 1]
-            shares[part] = _of_cell(counts, sizes * noise**2, widths, part, ends, rates[cell], totals[cell])
+            ends = [place for place in (0, len(counts) - 1) if place in part]
+            shares[part] = _of_cell(counts, variances, widths, part, ends, rates[cell], totals[cell])
     return shares
 
 

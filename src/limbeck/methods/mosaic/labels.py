@@ -1,89 +1,181 @@
 """Which class a row is of: a smooth model of the label given the row, and labels drawn so that they add up.
 
 A mixture that fits every pair has spare freedom in how three and more columns go together with the class, and trees find what it
-made up. The model here has the most even chances that agree with what was measured: terms for single cells, each held back by
-the noise it was measured with, and as much of the mixture's own opinion as the measured pairs ask for.
+made up. The model here has a term for each cell. How far the terms of a column may stray, each by itself and each from its
+neighbour, is what makes the measured counts likeliest (empirical Bayes): a column that says nothing about the class gets no
+terms, however noisy its counts are. Where the measured pairs surely ask for more, some of the mixture's own opinion is added.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from limbeck.methods.mosaic.measured import Measured
-from limbeck.methods.parts.optimisers import Adam
 
-STEPS, ETA = 80, 0.1
-OWN, SMOOTH = 0.5, 0.3  # how far a cell's log odds stray, by itself and from its neighbour's
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+SWEEPS = 8  # over all columns
+MOST_WALK = 256  # cells of a column that is taken for a walk: it takes their third power
+STRAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # how far log odds may stray
+FAR = 1.0  # how far they are thought to, before anything is measured
+LEAST_SLOPE = 0.1  # of a cell whose labels are nearly sure: no step is longer than that lets it be
 OPINIONS = (0.0, 0.25, 0.5, 0.75, 1.0)  # how much of the mixture's log odds is kept
-SINGLE_PULL, PAIR_PULL = 0.1, 0.02  # towards what the labels before fell short of
+NEAR = 1.1  # times the least misfit: what the mixture's fit to the noise itself may be
+SINGLE_PULL, PAIR_PULL = 0.1, 0.1  # towards what the labels before fell short of
 MOST_PAIRS = 1 << 25  # numbers that the shortfall of pairs may take
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a model of the label is fitted on.
+
+    cells: (rows, columns). opinions: (rows, classes), the mixture's log odds. ordered: of each column, how many of its first
+    cells are alike if they are neighbours; 0: none.
+    """
+
+    cells: Places
+    opinions: Numbers
+    ordered: tuple[int, ...]
 
 
 class LabelModel:
     """Log odds of the classes: a constant, a term for each cell, and a share of the mixture's opinion."""
 
-    def __init__(self, single: Tensor, variance: Tensor, ordered: list[slice], opinion: float) -> None:
-        self._target, self._variance, self.opinion = single, variance, opinion
-        self._shares = single.sum(1) / single.sum()
-        self._ordered = ordered
-        classes, cells = single.shape
-        self.terms = torch.nn.Parameter(torch.zeros(cells, classes))
-        self.smooth = torch.nn.Parameter(torch.zeros(cells, classes))
-        self.constant = torch.nn.Parameter(self._shares.clamp_min(1e-6).log() * (1 - opinion))
+    def __init__(self, measured: Measured, rows: Rows, records: float, opinion: float) -> None:
+        single, variance = measured.combined()
+        self._target, self._variance = single.double().numpy(), variance.double().numpy()
+        self._shares = np.maximum(self._target.sum(1), 1e-6 * len(measured.sizes))
+        self._shares /= self._shares.sum()
+        self._blocks, self._rows, self._records, self.opinion = measured.blocks(), rows, records, opinion
+        self.terms = np.zeros(self._target.T.shape)
+        self.constant = np.log(self._shares) * (1 - opinion)
+        self._odds = self.constant + opinion * rows.opinions
 
-    @torch.no_grad()
-    def chances(self, hot: Tensor, opinions: Tensor) -> Tensor:
-        return torch.softmax(hot @ (self.terms + self.smooth) + self.constant + self.opinion * opinions, 1)
+    def chances(self) -> Numbers:
+        """(rows, classes)."""
+        odds = np.exp(self._odds - self._odds.max(1, keepdims=True))
+        chances: Numbers = odds / odds.sum(1, keepdims=True)
+        return chances
 
-    @torch.no_grad()
-    def fit(self, hot: Tensor, opinions: Tensor) -> None:
-        """Moments of the rows' cells with the class become the measured ones, as far as the noise lets one see them."""
-        rows = len(hot)
-        adam = Adam([self.terms, self.smooth, self.constant], ETA)
-        spread = (self._shares * (1 - self._shares)).mean().clamp_min(1e-4)
-        # A cell of few records, or one that was measured with much noise, is held back more.
-        held = (self._variance / (hot.mean(0).clamp_min(1e-4) * spread))[:, None]
-        is_ordered = torch.zeros(hot.shape[1], 1)
-        for block in self._ordered:
-            is_ordered[block] = 1
-        for step in range(STEPS):
-            adam.eta = ETA * 0.5 * (1 + math.cos(math.pi * step / STEPS))
-            chances = self.chances(hot, opinions)
-            lacking = hot.T @ chances / rows - self._target.T
-            smooth = lacking * is_ordered
-            for block in self._ordered:
-                steps = self.smooth[block].diff(dim=0) * held[block].median() / SMOOTH**2
-                smooth[block][1:] += steps
-                smooth[block][:-1] -= steps
-            adam.move((lacking + held / OWN**2 * self.terms, smooth, chances.mean(0) - self._shares))
+    def fit(self) -> None:
+        """One column after the other: its terms become the likeliest ones, the others given."""
+        for _ in range(SWEEPS):
+            for column in range(len(self._blocks)):
+                self._fit_column(column)
+            self._fit_constant()
+
+    def _fit_column(self, column: int) -> None:
+        """Records of each class that the rows lack in a cell, over how fast they become more, is a noised step of its terms."""
+        block, cells, classes = self._blocks[column], self._rows.cells[:, column], len(self._shares)
+        there, slope = self._sums(cells, block.stop - block.start)
+        lacking = self._target[:, block] - there
+        lacking -= lacking.mean(0)  # how many records a cell has is not the label's to explain
+        all_classes = there.sum(0)
+        variance = self._variance[block] * (1 - 1 / classes) + slope / self._records
+        slope = np.maximum(slope, LEAST_SLOPE * all_classes + 1e-6) * classes / (classes - 1)
+        found = likeliest(self.terms[block].T + lacking / slope, variance / slope**2, self._rows.ordered[column]).T
+        found -= all_classes @ found / max(all_classes.sum(), 1e-6)
+        self._odds += (found - self.terms[block])[cells]
+        self.terms[block] = found
+
+    def _sums(self, cells: Places, size: int) -> tuple[Numbers, Numbers]:
+        """(classes, cells) both: shares of rows, and how fast they grow with their log odds."""
+        chances = self.chances()
+        found = [
+            np.stack([np.bincount(cells, each, minlength=size) for each in part.T]) / len(cells)
+            for part in (chances, chances * (1 - chances))
+        ]
+        return found[0], found[1]
+
+    def _fit_constant(self) -> None:
+        for _ in range(3):
+            chances = self.chances()
+            step = (self._shares - chances.mean(0)) / np.maximum((chances * (1 - chances)).mean(0), 1e-6)
+            step = np.clip(step * (1 - 1 / len(step)), -1, 1)
+            self.constant += step
+            self._odds += step
 
 
-def fitted(measured: Measured, ordered: list[slice], hot: Tensor, opinions: Tensor) -> LabelModel:
-    """The model with the least opinion that explains the measured pairs as well as any, within the spread that noise alone gives
-    such a comparison.
+def likeliest(seen: Numbers, variance: Numbers, ordered: int) -> Numbers:
+    """Terms, (classes, cells), of which noised ones were seen: their means, if they stray as far as makes these likeliest.
 
-    ordered: the places of columns whose neighbouring cells are alike
+    ordered: how many of the first cells are a walk, each near its neighbour
+
+    >>> likeliest(np.array([[0.1, -0.2, 0.1]]), np.full((1, 3), 4.0), 0).tolist()
+    [[0.0, 0.0, 0.0]]
     """
-    tried = []
-    single, variance = measured.combined()
-    for opinion in OPINIONS if measured.by_class else OPINIONS[-1:]:
-        model = LabelModel(single, variance, ordered, opinion)
-        model.fit(hot, opinions)
-        tried.append((model, _misfit(measured, hot, model.chances(hot, opinions)) if measured.by_class else 0.0))
+    classes, cells = seen.shape
+    walk = _walk(cells, ordered)
+    # The terms of all classes add up to 0, so one of them says nothing of its own.
+    scale = 1 - 1 / max(classes, 2)
+    best, found = -math.inf, np.zeros(seen.shape)
+    for apart in STRAYS:
+        for along in STRAYS if walk is not None else (0.0,):
+            own, shared = (apart * scale) ** 2, (along * scale) ** 2
+            if walk is None:
+                terms, fit = _alone(seen, variance, own)
+            else:
+                terms, fit = _together(seen, variance, own * np.eye(cells) + shared * walk)
+            fit = fit * scale - 0.5 * (apart**2 + along**2) / FAR**2
+            if fit > best:
+                best, found = fit, terms
+    return found
+
+
+def _alone(seen: Numbers, variance: Numbers, own: float) -> tuple[Numbers, float]:
+    """Means of terms that stray by themselves, and the log likelihood of what was seen."""
+    both = own + variance
+    return own * seen / both, -0.5 * float((seen**2 / both + np.log(both)).sum())
+
+
+def _together(seen: Numbers, variance: Numbers, spread: Numbers) -> tuple[Numbers, float]:
+    """The same of terms with the covariance `spread`."""
+    both = spread + variance[:, :, None] * np.eye(len(spread))
+    solved = np.linalg.solve(both, seen[:, :, None])[:, :, 0]
+    return solved @ spread, -0.5 * float((solved * seen).sum() + np.linalg.slogdet(both)[1].sum())
+
+
+def _walk(cells: int, ordered: int) -> Numbers | None:
+    """The covariance of a random walk over the first cells, about its mean, of mean variance 1."""
+    if ordered < 3 or cells > MOST_WALK:
+        return None
+    places = np.arange(ordered, dtype=np.float64)
+    about_mean = np.eye(ordered) - 1 / ordered
+    walk = np.zeros((cells, cells))
+    walk[:ordered, :ordered] = about_mean @ np.minimum.outer(places, places) @ about_mean
+    walk *= ordered / np.trace(walk)
+    return walk
+
+
+def fitted(measured: Measured, rows: Rows, records: float) -> LabelModel:
+    """The model with the least opinion that explains the measured pairs nearly as well as any.
+
+    The mixture was fitted to the noise of these pairs, so its opinion always explains them a little better.
+    """
     cells = float((measured.precision > 0).sum()) / 2 * len(measured.pairs)
-    enough = min(misfit for _, misfit in tried) + math.sqrt(2 * cells)
+    tried: list[tuple[LabelModel, float]] = []
+    for opinion in OPINIONS:
+        model = LabelModel(measured, rows, records, opinion)
+        model.fit()
+        misfit = _misfit(measured, rows.cells, model.chances()) if measured.by_class else 0.0
+        if not tried and misfit <= cells:  # no more than noise has; so it is if pairs say nothing about the class
+            return model
+        tried.append((model, misfit))
+    enough = NEAR * min(misfit for _, misfit in tried) + math.sqrt(2 * cells)
     return next(model for model, misfit in tried if misfit <= enough)
 
 
-@torch.no_grad()
-def _misfit(measured: Measured, hot: Tensor, chances: Tensor) -> float:
+def _misfit(measured: Measured, cells: Places, chances: Numbers) -> float:
+    places = torch.from_numpy(cells + np.array(measured.starts[:-1]))
+    hot = torch.zeros(len(places), measured.starts[-1]).scatter_(1, places, 1.0)
     total = 0.0
-    for pairs, chance in zip(measured.pairs, chances.T, strict=True):
+    for pairs, chance in zip(measured.pairs, torch.from_numpy(chances.T).float(), strict=True):
         found = (hot * chance[:, None]).T @ hot / len(hot)
         total += float(((found - pairs).square() * measured.precision).sum()) / 2
     return total

@@ -2,17 +2,18 @@
 
 Two answers are asked, both over all records at once, so that their price is that of two Gaussians, exactly:
 
-    columns   how many records of each class lie in each fine cell of each column
+    columns   how many records of each class lie in each fine cell of each column, and in wider ones (levels.py)
     pairs     the same for each pair of columns, cut into bins that the first answer has shown to be worth it
 
-A mixture of products is fitted to both (mixture.py); rows are drawn from it; their labels are drawn from a model of the label
-that is held back by the known noise (labels.py); values are drawn inside their bins. All of that is post-processing.
+A mixture of products is fitted to both (mixture.py); rows are drawn from it so that pairs of cells add up (even.py); their labels
+are drawn from a model of the label whose terms stray as far as was measured (labels.py); values are drawn inside their bins. All
+of that is post-processing.
 
 Where we differ from AIM (McKenna et al. 2022), and why:
 - Nothing is chosen: every pair is asked once. At epsilon 1 on Adult, asking again about the pairs that stand out made the rows
   worse, because these are the ones that need it least. So there is no selection to pay for, and Gaussians compose exactly,
   where AIM converts zero-concentrated privacy, which at epsilon 1 and delta 1e-5 costs it 15 per cent of its rho.
-- Numbers are cut where the first answer shows records, not evenly; a value that stands out is a bin of its own.
+- Numbers are cut where the first answer shows that the classes change (bins.py), not evenly.
 - A mixture takes all pairs at once. A graphical model has to stay a thin tree of cliques, or it does not fit into memory.
 """
 
@@ -29,11 +30,14 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet, TrainedGenerator
-from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
-from limbeck.methods.mosaic.coarse import Coarse, added, shaped_axes
+from limbeck.methods.mosaic.axes import Axis, fine_axes
+from limbeck.methods.mosaic.bins import bin_starts
+from limbeck.methods.mosaic.coarse import Coarse, shaped_axes
+from limbeck.methods.mosaic.even import even_cells
 from limbeck.methods.mosaic.inner import grouped
 from limbeck.methods.mosaic.keeping import Drawn, kept_rows, most_unique, numbered
-from limbeck.methods.mosaic.labels import balanced, fitted
+from limbeck.methods.mosaic.labels import Rows, balanced, fitted
+from limbeck.methods.mosaic.levels import Column, counted, nodes_of, question, total
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import Labels, TableModel
@@ -71,7 +75,7 @@ class Mosaic(Method):
 
     per_class: int = setting(0, least=0, most=MOST_PER_CLASS)
     rows: int | None = setting(None, least=1, most=MOST_ROWS)
-    share: float = setting(0.3, above=0, below=1)
+    share: float = setting(0.5, above=0, below=1)
     bins: int = setting(40, least=2, most=1000)
     components: int = setting(500, least=1, most=100_000)
     T: int = setting(800, least=1)
@@ -139,41 +143,33 @@ class Mosaic(Method):
             target = measured.bettered() if target is None else target
             adam.eta = self.eta * min(1.0, (step + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * step / self.T))
             adam.move(torch.autograd.grad(mixture.loss(target, self.pull), adam.parameters))
-        return self._drawn(mixture, measured, shaped_axes(columns, measured, records), schema)
+        return self._drawn(mixture, measured, shaped_axes(columns, measured, records), schema, records)
 
     def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Coarse], float, Tensor, Tensor]:
         """The bins of each column, how many records there are, and for each class their shares in each bin, with its variance."""
         fine = fine_axes(schema)
-        cells = Cells(cuts=tuple(axis.cut() for axis in fine), tuples=tuple((place,) for place in range(len(fine))))
-        answer = ask("columns", 0, cells)
-        noise = answer.noise_std / cells.weight
-        counts = np.split(answer.values / cells.weight, np.cumsum([axis.cells for axis in fine])[:-1], axis=1)
-        records = _records(counts, noise)
+        cells = question(fine)
+        found = counted(fine, cells, ask("columns", 0, cells))
+        records = total(found)
         columns, single, variance = [], [], []
-        for axis, found, owner in zip(fine, counts, self._owners(fine, counts, noise, records, schema), strict=True):
-            there = axis.cells - axis.column.missing
-            in_all = found[:, :there].sum(0, dtype=np.float64)
-            columns.append(Coarse(axis, owner[:there], in_all, noise * math.sqrt(len(found))))
-            single.append(added(found, owner))
-            variance.append(np.bincount(owner) * max(noise, LEAST_NOISE) ** 2)
+        for column, owner in zip(found, self._owners(found, records, schema), strict=True):
+            columns.append(Coarse(column, owner[: column.levels.cells]))
+            counts, spread = column.added(owner)
+            single.append(counts)
+            variance.append(np.maximum(spread, LEAST_NOISE**2))
         shares = np.concatenate(single, axis=1) / records
         scale = np.concatenate(variance) / records**2
         return columns, records, torch.from_numpy(shares).float(), torch.from_numpy(scale).float()
 
-    def _owners(
-        self, fine: list[Axis], counts: list[NDArray[np.float32]], noise: float, records: float, schema: Schema
-    ) -> list[NDArray[np.int64]]:
+    def _owners(self, found: list[Column], records: float, schema: Schema) -> list[NDArray[np.int64]]:
         """For each column the cell that each of its fine ones lies in.
 
         Guarantee: pairs of them are no more than may be asked for. By now the columns are paid, so nothing may fail.
         """
         groups = len(schema.classes) if _few_classes(schema) else 1
-        most = max(min(self.bins, math.isqrt(MOST_CELLS // max(len(fine) * (len(fine) - 1) // 2 * groups, 1))), 2)
+        most = max(min(self.bins, math.isqrt(MOST_CELLS // max(len(found) * (len(found) - 1) // 2 * groups, 1))), 2)
         while True:
-            owners = [
-                _owner(axis, found, noise * math.sqrt(len(found)), records, most)
-                for axis, found in zip(fine, counts, strict=True)
-            ]
+            owners = [_owner(column, records, most, _few_classes(schema)) for column in found]
             if most == 1 or _pair_cells([int(owner.max()) + 1 for owner in owners]) <= MOST_ASKED:
                 return owners
             most //= 2
@@ -188,16 +184,22 @@ class Mosaic(Method):
         set_faint_zeros(measured)
         set_zeros(measured, rules, axes)
 
-    def _drawn(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> SyntheticSet:
+    def _drawn(
+        self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema, records: float
+    ) -> SyntheticSet:
         rng = np.random.default_rng(self.seed_at("rows"))
         model = TableModel(tuple(axes), mixture, None, schema)
         if self.per_class:
             parts = [mixture.drawn(self.per_class, rng, label) for label in range(len(schema.classes))]
             cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
         else:
-            cells, labels = mixture.drawn(self.rows or schema.records, rng)
+            if len(axes) == 1:
+                cells, labels = mixture.drawn(self.rows or schema.records, rng)
+            else:
+                cells = even_cells(mixture, self.rows or schema.records, rng)
+                labels = np.zeros(len(cells), dtype=np.int64)
             if len(axes) > 1 and schema.has_label:
-                model = replace(model, labels=self._label_model(mixture, measured, axes, cells))
+                model = replace(model, labels=self._label_model(mixture, measured, axes, cells, records))
                 places = cells + np.array(measured.starts[:-1])
                 labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
         x = model.rows({}, np.ones(len(schema.classes))).encoded(cells, labels, rng)
@@ -220,40 +222,34 @@ class Mosaic(Method):
         )
         return x, labels
 
-    def _label_model(self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64]) -> Labels:
+    def _label_model(
+        self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64], records: float
+    ) -> Labels:
         """Fitted on some of the rows: it has a number for each cell, and a million rows would say no more about them."""
-        places = torch.from_numpy(cells[:MOST_FITTED] + np.array(measured.starts[:-1]))
+        cells = cells[:MOST_FITTED]
+        places = torch.from_numpy(cells + np.array(measured.starts[:-1]))
         hot = torch.zeros(len(places), measured.starts[-1]).scatter_(1, places, 1.0)
-        ordered = [
-            slice(block.start, block.stop - axis.column.missing)
-            for axis, block in zip(axes, measured.blocks(), strict=True)
-            if axis.is_cut
-        ]
-        found = fitted(measured, ordered, hot, mixture.log_chances(hot))
-        return Labels((found.terms + found.smooth).detach(), found.constant.detach(), found.opinion)
+        ordered = tuple(axis.is_cut * (axis.cells - axis.column.missing) for axis in axes)
+        rows = Rows(cells, mixture.log_chances(hot).double().numpy(), ordered)
+        found = fitted(measured, rows, records)
+        return Labels(torch.from_numpy(found.terms).float(), torch.from_numpy(found.constant).float(), found.opinion)
 
 
 def _counts(label: str, noise_multiplier: float, by_class: bool = True) -> ClippedSum:
     return ClippedSum(label=label, map="cells", clip=1.0, noise_multiplier=noise_multiplier, by_class=by_class)
 
 
-def _owner(axis: Axis, counts: NDArray[np.float32], noise: float, records: float, most: int) -> NDArray[np.int64]:
+def _owner(column: Column, records: float, most: int, by_class: bool) -> NDArray[np.int64]:
     """The cell that each fine one lies in; "missing" has the last one."""
-    there = counts[:, : axis.cells - axis.column.missing].sum(0).astype(np.float64)
-    owner = np.arange(len(there))
+    axis, there = column.axis, column.levels.cells
+    owner = np.arange(there)
     if axis.is_cut:
-        begin = bin_starts(there, noise, records, most, axis.alone) if most > 1 else axis.fewest()
-        owner = np.repeat(np.arange(len(begin)), np.diff(begin, append=len(there)))
-    elif len(there) > MANY:
-        owner = grouped(there, noise, records, most)
+        begin = bin_starts(*column.seen(by_class), records, most, axis.alone) if most > 1 else axis.fewest()
+        owner = np.repeat(np.arange(len(begin)), np.diff(begin, append=there))
+    elif there > MANY:
+        counts, variance = column.seen(by_class=False)
+        owner = grouped(counts[0], math.sqrt(variance), records, most)
     return np.append(owner, [owner.max() + 1] * axis.column.missing).astype(np.int64)
-
-
-def _records(counts: list[NDArray[np.float32]], noise: float) -> float:
-    """How many records there are: every column says it, the better the fewer cells it has. The schema's number may be rough."""
-    precision = np.array([1 / found.size for found in counts])
-    totals = np.array([float(found.sum(dtype=np.float64)) for found in counts])
-    return max(float(totals @ precision / precision.sum()), noise, 1.0)
 
 
 def _least_cells(schema: Schema) -> int:
@@ -263,7 +259,7 @@ def _least_cells(schema: Schema) -> int:
         min(max(len(axis.fewest()), 2) + axis.column.missing, axis.cells) if _may_join(axis) else axis.cells
         for axis in axes
     ]
-    return max(sum(axis.cells for axis in axes), _pair_cells(sizes))
+    return max(sum(map(nodes_of, axes)), _pair_cells(sizes))
 
 
 def _may_join(axis: Axis) -> bool:

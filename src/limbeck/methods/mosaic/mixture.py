@@ -57,6 +57,13 @@ class Mixture(nn.Module):
         return total
 
     @torch.no_grad()
+    def pairs(self) -> NDArray[np.float64]:
+        """(W, W): the share of rows that each pair of cells has, of all classes together."""
+        chances, shares = self()
+        found: NDArray[np.float64] = torch.bmm((chances * shares[:, :, None]).mT, chances).sum(0).double().cpu().numpy()
+        return found
+
+    @torch.no_grad()
     def drawn(
         self, count: int, rng: np.random.Generator, label: int | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -98,10 +105,10 @@ def drawn_cells(
     bounds = np.floor(total / total[-1] * count + rng.random()).astype(np.int64)
     chosen = np.repeat(np.arange(shares.size), np.diff(np.minimum(bounds, count), prepend=0))
     rng.shuffle(chosen)
-    return np.stack([_places(part, chosen, rng.random(count)) for part in edges], axis=1), chosen
+    return np.stack([places_in(part, chosen, rng.random(count)) for part in edges], axis=1), chosen
 
 
-def _places(edges: NDArray[np.float64], chosen: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+def places_in(edges: NDArray[np.float64], chosen: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """For each row the first place of its component whose edge is not below its number; a part of the rows at a time."""
     found = np.empty(len(chosen), dtype=np.int64)
     at_once = max((1 << 22) // edges.shape[1], 1)

@@ -74,10 +74,11 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells(Map):
-    """For each tuple of columns 1 / sqrt(tuples) in the cell that the record lies in: a vector of norm 1.
+    """For each tuple of columns its weight in the cell that the record lies in: a vector of norm 1.
 
-    cuts     one for each column
+    cuts     one for each column; a column may be cut in several ways
     tuples   of their places. The cells of a tuple stand in the order of their columns, the last one fastest
+    weights  how much each tuple counts beside the others; none: all count the same
     classes  if above 0, the label is one more column, at the place after the others, with so many cells
     """
 
@@ -85,6 +86,7 @@ class Cells(Map):
     chunk: ClassVar[int] = 1 << 15
     cuts: tuple[Cut, ...]
     tuples: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...] = ()
     classes: int = 0
 
     def __post_init__(self) -> None:
@@ -93,6 +95,10 @@ class Cells(Map):
         places = range(len(self._each))
         if not self.tuples or not all(part and all(place in places for place in part) for part in self.tuples):
             raise BadInput(f"Every tuple has to name some of the {len(places)} columns.")
+        if self.weights and not (
+            len(self.weights) == len(self.tuples) and all(0 < each < math.inf for each in self.weights)
+        ):
+            raise BadInput(f"Expected a weight above 0 for each of the {len(self.tuples)} tuples.")
         if self.width > MOST_CELLS:
             raise BadInput(f"The tuples have {self.width} cells together; at most {MOST_CELLS} are added up.")
 
@@ -112,8 +118,15 @@ class Cells(Map):
 
     @property
     def weight(self) -> float:
-        """What a record adds to each of its cells."""
+        """What a record adds to each of its cells, where all tuples count the same."""
         return 1 / math.sqrt(len(self.tuples))
+
+    @functools.cached_property
+    def added(self) -> tuple[float, ...]:
+        """What a record adds to its cell of each tuple. Guarantee: the squares add up to 1."""
+        if not self.weights:
+            return (self.weight,) * len(self.tuples)
+        return tuple(each / math.hypot(*self.weights) for each in self.weights)
 
     def _columns(self, x: Tensor, y: Tensor) -> list[Tensor]:
         """For each column the cells of all records. A label that there should not be counts as the last one (rule 8)."""
@@ -132,8 +145,9 @@ class Cells(Map):
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         rows = torch.zeros(len(x), self.width, device=x.device)
-        for places, cell in self._tuples(self._columns(x, y), torch.zeros_like(y)):
-            rows[:, places].scatter_(1, cell[:, None], self.weight)
+        parts = self._tuples(self._columns(x, y), torch.zeros_like(y))
+        for (places, cell), added in zip(parts, self.added, strict=True):
+            rows[:, places].scatter_(1, cell[:, None], added)
         return rows
 
     def trial(self, x: Tensor, y: Tensor) -> Tensor:
@@ -142,16 +156,17 @@ class Cells(Map):
     def clipped_sum(
         self, x: Tensor, row: Tensor, y: Tensor, count: int, bound: Bound, block: int | None = None
     ) -> Tensor:
-        """Records are counted by cell; what each of them adds is the same whole number.
+        """Records are counted by cell; what each of them adds to a tuple is the same whole number.
 
-        Guarantee: a record adds q to one cell of each of T tuples, so its norm is q sqrt(T), and q is rounded down: at most the
-        clip. Which cells these are depends on the record alone.
+        Guarantee: a record adds q_t to one cell of tuple t, so its norm is that of (q_1, ..., q_T): the clip times weights of
+        norm 1, each rounded down, so at most the clip. Which cells these are depends on the record alone.
         """
         total = torch.zeros(count, self.width, dtype=torch.float64, device=x.device)
-        for places, cell in self._tuples(self._columns(x, y), row):
+        for (places, cell), added in zip(self._tuples(self._columns(x, y), row), self.added, strict=True):
             size = places.stop - places.start
-            total[:, places] = torch.bincount(cell, minlength=count * size).view(count, size).double()
-        return total * self._added(bound)
+            counts = torch.bincount(cell, minlength=count * size).view(count, size).double()
+            total[:, places] = counts * _within(bound, added)
+        return total
 
     def counts(self, x: Tensor, y: Tensor, worth: Tensor) -> Tensor:
         """(cells of all tuples,): what the records in each cell are worth together, for choices that are made by counts.
@@ -163,20 +178,21 @@ class Cells(Map):
         sums = [torch.bincount(cell, worth, minlength=places.stop - places.start) for places, cell in parts]
         return torch.cat(sums)
 
-    def _added(self, bound: Bound) -> float:
-        if math.isinf(bound.clip):
-            return self.weight
-        most = min(bound.clip, 1.0) * SAFE * self.weight
-        return math.floor(most / bound.step) if bound.step else most
-
     def parameters(self) -> dict[str, Any]:
-        # Without groups and classes as it always was: a stored answer is found by its digest.
+        # Without groups, weights and classes as it always was: a stored answer is found by its digest.
         cuts = [
             (cut.start, cut.numbers, hash_of(cut.edges), cut.missing, *([cut.groups] if cut.groups else []))
             for cut in self.cuts
         ]
-        label = {"classes": self.classes} if self.classes else {}
-        return {"cuts": cuts, "tuples": self.tuples, **label}
+        later = {name: value for name in ("weights", "classes") if (value := getattr(self, name))}
+        return {"cuts": cuts, "tuples": self.tuples, **later}
+
+
+def _within(bound: Bound, added: float) -> float:
+    if math.isinf(bound.clip):
+        return added
+    most = min(bound.clip, 1.0) * SAFE * added
+    return math.floor(most / bound.step) if bound.step else most
 
 
 def hash_of(edges: Tensor) -> str:
