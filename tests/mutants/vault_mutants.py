@@ -314,8 +314,8 @@ VAULT: tuple[Mutation, ...] = (
     ),
     sums(
         "sums-noise-last",
-        "        noise = drawn_noise(query, shape, noises) if query.on_grid else None\n        sample = self",
-        "        noise = None\n        sample = self",
+        "        noise = drawn_noise(query, shape, noises) if query.on_grid else None\n        total = self",
+        "        noise = None\n        total = self",
         "how long the noise takes tells of it",
         f"{NUMBERS}::test_noise_is_drawn_before_a_record_is_touched",
     ),

@@ -17,6 +17,7 @@ from limbeck.privacy.numbers import apart
 from limbeck.privacy.queries import sampler_delta_of
 from limbeck.release.certificate import CORE_FILES, GENERATOR_FILES, NAME, SET, Certificate, well_formed
 from limbeck.release.editions import is_owner_copy, require_no_owner_copy
+from limbeck.release.parts import check_parts, check_views
 from limbeck.release.statement import Statement
 from limbeck.vault.noise import SECURE
 
@@ -46,6 +47,9 @@ def check_statement(statement: Statement, expected_key: str | None = None) -> Ce
     statement.require_signed(expected_key)
     certificate = statement.certificate()
     check_unsigned(certificate, statement.release)
+    if certificate.federation is not None:
+        with well_formed(statement.release):
+            check_parts(certificate, statement.core())
     return certificate
 
 
@@ -55,6 +59,7 @@ def check_unsigned(certificate: Certificate, release: Path | None = None) -> Non
         _check_words(certificate)
         _check_content(certificate)
         _check_epsilon(certificate)
+        check_views(certificate)
 
 
 def require_releasable(certificate: Certificate) -> None:

@@ -21,6 +21,7 @@ from limbeck.release.editions import require_no_owner_copy
 from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES, write_npz, write_parquet, write_snapshots
 from limbeck.release.generator import write_generator
 from limbeck.release.model import write_model
+from limbeck.release.parts import Endorser
 from limbeck.release.signature import Signer
 from limbeck.release.verification import file_hash
 from limbeck.vault.noise import Randomness
@@ -39,6 +40,7 @@ class ReleaseWriter:
     signer: Signer
     drawn: Callable[[], Mapping[str, int]]  # answers given, as the ledger counted them
     pages: Pages
+    endorser: Endorser | None = None  # for the sites of a federation
 
     def write(self, folder: Path, result: Result) -> None:
         """The certificate comes last, so a folder that has one is complete."""
@@ -55,6 +57,8 @@ class ReleaseWriter:
         require_no_owner_copy(files)
         hashes = {path.relative_to(folder).as_posix(): file_hash(path) for path in files}
         stated = self._certificate(result, hashes)
+        if self.endorser is not None:
+            stated = self.endorser.endorsed(stated)
         signature = self.signer.sign(stated.to_dict())
         write_atomic(folder / NAME, as_json(replace(stated, signature=signature).to_dict()))
 
@@ -79,4 +83,5 @@ class ReleaseWriter:
             records=len(result.y) if isinstance(result, SyntheticSet) else 0,
             files=hashes,
             content=SET if isinstance(result, SyntheticSet) else MODEL,
+            federation=None if self.endorser is None else self.endorser.federated(self.plan),
         )

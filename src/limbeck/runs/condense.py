@@ -21,12 +21,11 @@ from limbeck.privacy.unit import UNIT_RECORD
 from limbeck.progress import Reporter
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import resume_command
-from limbeck.release.signature import Signer
 from limbeck.release.writer import ReleaseWriter
 from limbeck.runs.execution import carry_out, checked_device
 from limbeck.runs.folder import new_folder, require_unused
 from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS
-from limbeck.runs.premises import opened
+from limbeck.runs.premises import OpenPremises, Premises, opened
 from limbeck.runs.record import RunRecord, new_grant_id
 from limbeck.runs.request import Request
 from limbeck.vault.api import Grant, Randomness, Vault
@@ -66,8 +65,9 @@ def condense(
     out: Path,
     reporter: Reporter,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+    open_premises: OpenPremises = opened,
 ) -> Outcome:
-    """Book the plan, run the method and write the release to `out`.
+    """Book the plan, run the method and write the release to `out`. `open_premises`: where the vault stands.
 
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
@@ -76,7 +76,7 @@ def condense(
     device, start = checked_device(options.device), options.start_model()
     if isinstance(source, DataSource):
         source.prepare()
-    with opened(request, plan, source, device, reporter) as premises, new_folder(out) as made:
+    with open_premises(request, plan, source, device, reporter) as premises, new_folder(out) as made:
         record = RunRecord(grant=new_grant_id(), plan=plan, request=request, schema=source.schema)
         vault, grant = premises.vault, None
         try:
@@ -84,8 +84,7 @@ def condense(
             grant = vault.grant(plan, record.grant)
             vault.open_records(grant)
             replace(record, booked=True).write(out)
-            signer = premises.signer(grant)
-            outcome = finish(out, vault, grant, signer, reporter, device, checkpoint_seconds, start)
+            outcome = finish(out, vault, grant, premises, reporter, device, checkpoint_seconds, start)
             return replace(outcome, ledger_created=premises.ledger_created)
         except VaultUnreachable as error:
             # Nobody knows how far it got, so the folder stays: a run that is resumed books, or finds its booking.
@@ -102,21 +101,22 @@ def finish(
     folder: Path,
     vault: Vault,
     grant: Grant,
-    signer: Signer,
+    premises: Premises,
     reporter: Reporter,
     device: torch.device,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     start: TrainedModel | None = None,
 ) -> Outcome:
-    """From a grant to the release in `folder`, signed by whoever holds the owner's key."""
+    """From a grant to the release in `folder`, signed by whoever holds the owner's key, as the premises know."""
     began = time.monotonic()
     writer = ReleaseWriter(
         plan=grant.plan,
         schema=vault.describe(),
         randomness=vault.randomness,
-        signer=signer,
+        signer=premises.signer(grant),
         drawn=lambda: vault.drawn(grant),
         pages=_pages,
+        endorser=premises.endorser(grant),
     )
     try:
         carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
 from limbeck.release.destination import resume_command
+from limbeck.release.parts import Endorser
 from limbeck.release.signature import ENTRY, KeyFile, Signature, Signer, check_signature
 from limbeck.runs.record import RunRecord
 from limbeck.runs.request import Request
@@ -57,6 +58,16 @@ class Premises(Protocol):
 
     def signer(self, grant: Grant) -> Signer: ...
 
+    def endorser(self, grant: Grant) -> Endorser | None:
+        """Of a federation: whoever has its sites say what they booked and answered."""
+        ...
+
+
+OpenPremises = Callable[
+    [Request, Plan, PrivateSource, torch.device, Reporter], contextlib.AbstractContextManager[Premises]
+]
+ReopenPremises = Callable[[Path, RunRecord, Path | None, Path | None], contextlib.AbstractContextManager[Premises]]
+
 
 @dataclass(frozen=True)
 class Here:
@@ -79,6 +90,9 @@ class Here:
     def signer(self, grant: Grant) -> Signer:
         return KeyFile.beside(self.ledger.path)
 
+    def endorser(self, grant: Grant) -> Endorser | None:
+        return None
+
 
 @dataclass(frozen=True)
 class There:
@@ -92,6 +106,9 @@ class There:
 
     def signer(self, grant: Grant) -> Signer:
         return _VaultSigner(self.vault, grant)
+
+    def endorser(self, grant: Grant) -> Endorser | None:
+        return None
 
 
 @dataclass(frozen=True)

@@ -47,14 +47,20 @@ class ClippedSums:
         """
         shape = (len(self._schema.classes) if query.by_class else 1, self.width_of(mapping))
         noise = drawn_noise(query, shape, noises) if query.on_grid else None
-        sample = self._sample(query, records, coins)
-        if records.units is not None and query.on_grid:
-            total: Total = self._summed_by_person(query, mapping, records, sample, shape)
-        else:
-            total = self._summed(query, mapping, records, sample, shape)
+        total = self.total(query, mapping, records, coins, shape)
         if noise is None:  # booked by an older version, which drew it last, from the same stream
             noise = drawn_noise(query, shape, coins)
         return with_noise(query, total, noise)
+
+    @torch.no_grad()
+    def total(
+        self, query: ClippedSum, mapping: Map, records: Records, coins: SecretStream, shape: tuple[int, int]
+    ) -> Total:
+        """Sample, map, clip, round, add up. What this gives is not noised yet, and leaves the vault in no other form."""
+        sample = self._sample(query, records, coins)
+        if records.units is not None and query.on_grid:
+            return self._summed_by_person(query, mapping, records, sample, shape)
+        return self._summed(query, mapping, records, sample, shape)
 
     def _sample(self, query: ClippedSum, records: Records, coins: SecretStream) -> NDArray[np.int64]:
         """Indices of the records that are in the sample: class by class, or person by person."""

@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -118,7 +118,47 @@ class Line:
                 raise CutOff("while writing") from None
 
 
-def send(line: Line, message: Message) -> None:
+class Pipe(Protocol):
+    """Where a message's bytes go, or come from."""
+
+    def write(self, content: bytes | memoryview) -> None: ...
+
+    def exactly(self, size: int) -> memoryview: ...
+
+
+class Frame:
+    """A message's bytes in memory, in place of a connection."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._content, self._at = bytearray(content), 0
+
+    def write(self, content: bytes | memoryview) -> None:
+        self._content += memoryview(content).cast("B")
+
+    def exactly(self, size: int) -> memoryview:
+        if size > len(self._content) - self._at:
+            raise Malformed("a message that ends too early")
+        part = bytearray(self._content[self._at : self._at + size])
+        self._at += size
+        return memoryview(part)
+
+
+def to_bytes(message: Message) -> bytes:
+    frame = Frame()
+    send(frame, message)
+    return bytes(frame._content)
+
+
+def from_bytes(content: bytes, most: int = MOST_BODY) -> Message:
+    """Guarantee: as that of `receive`, and not a byte is left over."""
+    frame = Frame(content)
+    message = receive(frame, most)
+    if frame._at != len(content):
+        raise Malformed("bytes after the message")
+    return message
+
+
+def send(line: Pipe, message: Message) -> None:
     """Raises Malformed before a byte is sent if the message is larger than one may be."""
     tensors = [tensor.detach().cpu().contiguous() for tensor in message.tensors]
     header, body = header_of(message, tensors)
@@ -141,7 +181,7 @@ def header_of(message: Message, tensors: list[Tensor]) -> tuple[bytes, int]:
     return header, body
 
 
-def receive(line: Line, most: int = MOST_BODY, make_room: Callable[[int], None] = lambda size: None) -> Message:
+def receive(line: Pipe, most: int = MOST_BODY, make_room: Callable[[int], None] = lambda size: None) -> Message:
     """The next message. `make_room` is told the length of the body before it is taken in, and may wait or raise.
 
     Guarantee: allocates at most MOST_HEADER bytes for the header and `most` for the tensors, and neither before the lengths
@@ -190,7 +230,7 @@ def _forms(listed: Any) -> Iterator[tuple[torch.dtype, tuple[int, ...], int]]:
         yield dtype, tuple(shape), math.prod(shape) * dtype.itemsize
 
 
-def _tensor(line: Line, dtype: torch.dtype, shape: tuple[int, ...], size: int) -> Tensor:
+def _tensor(line: Pipe, dtype: torch.dtype, shape: tuple[int, ...], size: int) -> Tensor:
     if not size:
         try:
             return torch.empty(shape, dtype=dtype)
