@@ -18,6 +18,7 @@ from limbeck.cli import (
     curve,
     datasets,
     evaluation,
+    federate,
     fidelity,
     report,
     runs,
@@ -32,7 +33,7 @@ from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
-    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault,
+    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault, federate,
 ):  # fmt: skip
     commands.register(app)
 

@@ -27,6 +27,10 @@ class Desk:
     def __init__(self, counter: Counter, log: Log) -> None:
         self._counter, self._log = counter, log
 
+    def end(self, seconds: float = 5.0) -> None:
+        """Let the request under way end, and save what teachers have learned."""
+        self._counter.end(seconds)
+
     def answer(self, frame: bytes) -> bytes:
         """Guarantee: always a frame, whatever was sent and whatever happens."""
         kind = "a frame"

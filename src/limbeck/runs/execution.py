@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -56,13 +57,34 @@ def run_method(
     every: float,
     start: TrainedModel | None = None,
 ) -> Result:
-    def ask(label: str, index: int, mapping: Map | Question) -> Answer:
-        return vault.ask(grant, label, index, mapping)
-
+    ask = Asking(vault, grant)
     logbook = RunLog(folder, vault, grant, reporter, every)
     if start is not None:
         return method.run_from(start, vault.describe(), ask, logbook, device)
     return method.run(vault.describe(), ask, logbook, device)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a method is handed: the answers of its own grant."""
+
+    vault: Vault
+    grant: Grant
+
+    def __call__(self, label: str, index: int, mapping: Map | Question) -> Answer:
+        return self.vault.ask(self.grant, label, index, mapping)
+
+    @property
+    def ahead(self) -> Callable[[str, int, Sequence[Map]], None] | None:
+        """Have answers made together that will be asked one by one; None unless the vault is far away."""
+        far = getattr(self.vault, "ahead", None)
+        if far is None:
+            return None
+
+        def asked(label: str, first: int, mappings: Sequence[Map]) -> None:
+            far(self.grant, [(label, first + number, mapping) for number, mapping in enumerate(mappings)])
+
+        return asked
 
 
 @contextlib.contextmanager

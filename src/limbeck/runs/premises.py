@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +144,11 @@ def opened(
 def reopened(out: Path, record: RunRecord, ledger: Path | None, vault: Path | None) -> Iterator[Premises]:
     """For the run in `out`. A run that is resumed has its ledger; a new one would know nothing of what is spent."""
     socket, options = record.request.data.vault, record.request.options
+    if record.request.data.federation is not None:
+        raise RunConflict(
+            f"The run in {out} has its records at the sites of a federation; go on with the command that began it.",
+            f"limbeck federate run {shlex.join([record.request.data.federation, '--out', str(out)])}",
+        )
     if socket is not None:
         if ledger is not None:
             raise BadInput(f"The run in {out} has its vault at {socket}, with the ledger; leave --ledger out.")
