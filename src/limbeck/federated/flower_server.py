@@ -102,7 +102,7 @@ def _control(folder: Path, address: str) -> Any:
 class FlowerTransport:
     """Frames as messages of one run of Flower.
 
-    patience: seconds that a site has for an answer; one that was not there in time is left out of the replies.
+    patience: seconds that a site has for each answer of a message; one that was not there in time is left out of the replies.
     """
 
     def __init__(self, folder: Path, federation: Federation, patience: float = PATIENCE) -> None:
@@ -124,14 +124,15 @@ class FlowerTransport:
     def exchange(self, frames: Frames) -> Frames:
         from flwr.app import ConfigRecord, Message, RecordDict
 
-        end = time.monotonic() + self._patience
-        nodes = self._nodes(set(frames), end)
+        patience = self._patience * max(len(asked) for asked in frames.values())
+        end = time.monotonic() + patience
+        nodes = self._nodes(set(frames), time.monotonic() + self._patience)
         messages = [
             Message(
                 RecordDict({RECORD: ConfigRecord({FRAMES: list(frames[site])})}),
                 dst_node_id=node,
                 message_type="query",
-                ttl=self._patience,
+                ttl=patience,
             )
             for site, node in nodes.items()
         ]

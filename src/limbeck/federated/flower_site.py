@@ -55,33 +55,39 @@ def serve(
     from flwr.supercore.interceptors import SuperExecAuthHttpInterceptor
 
     key = SuperExecAuthHttpInterceptor(master_secret=secret(folder / "secret"), protected_methods=ACQUIRE)
-    client = _client(runtime, key)
+    client, up = _client(runtime, key), False
     while not ended.wait(PAUSE):
         require_alive(child, "The site's connection", folder / "site.log")
         try:
             found = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-clientapp"]))
+            up = True
             if found.HasField("task") and found.token:
                 _answer(desk, runtime, found.token)
         except LimbeckError:
             raise
         except Exception as error:  # the node is not up yet, or lost its message; whoever asked asks again
-            log(f"a message was not answered: {type(error).__name__}")
+            if up:
+                log(f"a message was not answered: {type(error).__name__}")
             ended.wait(0.5)
 
 
 def _answer(desk: Desk, runtime: str, token: str) -> None:
     """One message. The app that Flower sends along is not opened."""
     from flwr.app import ConfigRecord, Message, RecordDict
+    from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
     from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor
     from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
     client = _client(runtime, RuntimeTokenHttpInterceptor(token))
+    heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(client))  # else a long answer would come too late
+    heartbeat.start()
     try:
         message, context, _, _ = pull_task_input(client)
         reply = RecordDict({RECORD: ConfigRecord({FRAMES: _frames(desk, message)})})
         push_message(client, Message(reply, reply_to=message), context)
         push_task_output(client, context, "completed", "")
     finally:
+        heartbeat.stop()
         client.close()
 
 

@@ -13,7 +13,7 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.release.federated import PART, STATEMENT, Federated
-from limbeck.release.signature import ENTRY, check_signature
+from limbeck.release.signature import ENTRY, canonical, check_signature
 from limbeck.vault.noise import SECURE
 
 
@@ -89,8 +89,10 @@ def check_parts(certificate: Certificate, core: str) -> None:
         stated = {name: value for name, value in part.items() if name != ENTRY}
         schema = Schema.from_dict(dict(part["public_assumptions"]))
         expected = part_of(certificate, site, part["grant"], part["drawn"], part["generator"], schema, core)
-        if stated != expected:
-            names = sorted(name for name in expected if stated[name] != expected[name])
+        if canonical(stated) != canonical(expected):
+            names = sorted(
+                name for name in expected if canonical({"": stated[name]}) != canonical({"": expected[name]})
+            )
             raise NotAuthentic(f"The part of site '{site}' does not fit the certificate: {', '.join(names)}.")
         if (schema.adjacency, schema.unit) != (certificate.adjacency, certificate.unit):
             raise NotAuthentic(f"Site '{site}' has another unit of privacy than the certificate.")

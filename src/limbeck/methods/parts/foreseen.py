@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from limbeck.vault.api import Answer, Ask, Map, Question
 
-AT_ONCE = 50
+AT_ONCE = 25
 
 
 def foreseen(ask: Ask, wanted: str, map_at: Callable[[int], Map], count: int) -> Ask:
