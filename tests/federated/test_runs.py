@@ -132,7 +132,7 @@ def test_teachers_of_each_site_answer_in_turn_and_cost_their_share(tmp_path: Pat
 def test_with_a_seed_noise_once_is_that_of_all_records_in_one_sum(tmp_path: Path) -> None:
     """Site by site or together: the answers are those of all records, with the noise that the certificate states."""
     trial = Trial(tmp_path, noise="shared", seed=3)
-    release = trial.run("ldpdc", {**LDPDC, "L": 1000, "pixels": "signed"}, 50.0)
+    release = trial.run("ldpdc", {**LDPDC, "L": 100, "pixels": "signed", "sigma": 1.0}, None)
     with pytest.raises(NotAuthentic):
         trial_edit(release, trial, lambda values: values.update(releasable=True))
     certificate = verify(release)

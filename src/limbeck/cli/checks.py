@@ -90,6 +90,15 @@ def verify(
     if certificate.federation is not None:
         values["federation"] = _federation_values(certificate.federation)
         lines += _federation_lines(certificate.federation)
+    if certificate.joined is not None:
+        parts = [
+            {name: part[name] for name in ("dataset", "epsilon", "delta", "records")}
+            | {"public_key": part["signature"]["public_key"]}
+            for part in certificate.joined.parts
+        ]
+        values["joined"] = parts
+        lines.append(f"joined of {len(parts)} owners' sets; that they hold different records is the owners' word")
+        lines += table([(f"  {part['dataset']}", part["epsilon"], part["public_key"]) for part in parts])
     emit(as_json, values, lines)
 
 

@@ -20,6 +20,7 @@ from limbeck.cli import (
     evaluation,
     federate,
     fidelity,
+    join,
     report,
     runs,
     sampling,
@@ -34,6 +35,7 @@ from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
     runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault, federate,
+    join,
 ):  # fmt: skip
     commands.register(app)
 

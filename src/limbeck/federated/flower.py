@@ -53,7 +53,7 @@ def process(program: str, arguments: Sequence[object], folder: Path, log: str) -
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **quiet_environment(home)},
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
     try:
         yield child
@@ -77,7 +77,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Linux: a site that is killed leaves no connection behind that answers nothing."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.errors import LimbeckError, RunConflict
-from limbeck.federated.flower import free_port, require_alive
+from limbeck.federated.flower import die_with_parent, free_port, require_alive
 from limbeck.federated.flower_server import FlowerTransport, superlink
 from limbeck.federated.folders import FEDERATION, Federation, Site
 from limbeck.federated.identities import make_tls
@@ -142,7 +142,7 @@ def start_site(home: Path) -> subprocess.Popen[bytes]:
         (home / "ready").unlink()
     with open(os.open(home / "limbeck.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         command = [sys.executable, "-m", "limbeck", "federate", "site", str(home), "--ready-file", str(home / "ready")]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
 
 
 def _wait_ready(child: subprocess.Popen[bytes], home: Path, patience: float) -> None:

@@ -17,6 +17,7 @@ from limbeck.privacy.numbers import apart
 from limbeck.privacy.queries import sampler_delta_of
 from limbeck.release.certificate import CORE_FILES, GENERATOR_FILES, NAME, SET, Certificate, well_formed
 from limbeck.release.editions import is_owner_copy, require_no_owner_copy
+from limbeck.release.joined import check_joined
 from limbeck.release.parts import check_parts, check_views
 from limbeck.release.statement import Statement
 from limbeck.vault.noise import SECURE
@@ -50,6 +51,10 @@ def check_statement(statement: Statement, expected_key: str | None = None) -> Ce
     if certificate.federation is not None:
         with well_formed(statement.release):
             check_parts(certificate, statement.core())
+    if certificate.joined is not None:
+        with well_formed(statement.release):
+            parts = [check_statement(Statement(dict(part), statement.release)) for part in certificate.joined.parts]
+            check_joined(certificate, parts)
     return certificate
 
 

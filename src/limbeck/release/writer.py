@@ -20,6 +20,7 @@ from limbeck.release.certificate import MODEL, NAME, SET, Certificate, certify
 from limbeck.release.editions import require_no_owner_copy
 from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES, write_npz, write_parquet, write_snapshots
 from limbeck.release.generator import write_generator
+from limbeck.release.joined import Joined
 from limbeck.release.model import write_model
 from limbeck.release.parts import Endorser
 from limbeck.release.signature import Signer
@@ -41,6 +42,7 @@ class ReleaseWriter:
     drawn: Callable[[], Mapping[str, int]]  # answers given, as the ledger counted them
     pages: Pages
     endorser: Endorser | None = None  # for the sites of a federation
+    joined: Joined | None = None  # the parts of a union
 
     def write(self, folder: Path, result: Result) -> None:
         """The certificate comes last, so a folder that has one is complete."""
@@ -75,7 +77,7 @@ class ReleaseWriter:
             write_generator(folder, result.generator, self.schema, counts)
 
     def _certificate(self, result: Result, hashes: dict[str, str]) -> Certificate:
-        return certify(
+        certificate = certify(
             plan=self.plan,
             schema=self.schema,
             drawn=self.drawn(),
@@ -85,3 +87,4 @@ class ReleaseWriter:
             content=SET if isinstance(result, SyntheticSet) else MODEL,
             federation=None if self.endorser is None else self.endorser.federated(self.plan),
         )
+        return replace(certificate, joined=self.joined)
