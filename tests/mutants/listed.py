@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accounting_mutants import ACCOUNTING
+from federated_mutants import FEDERATED
 from ledger_mutants import LEDGER
 from mutation import Mutation
 from person_mutants import PERSONS
@@ -13,5 +14,5 @@ from tree_mutants import LEDGER_TREE
 from vault_mutants import VAULT
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS,
+    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *FEDERATED,
 )  # fmt: skip

@@ -18,7 +18,7 @@ from limbeck.cli import (
     curve,
     datasets,
     evaluation,
-    federate,
+    federated_runs,
     fidelity,
     join,
     report,
@@ -34,8 +34,8 @@ from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
-    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault, federate,
-    join,
+    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault,
+    federated_runs, join,
 ):  # fmt: skip
     commands.register(app)
 
