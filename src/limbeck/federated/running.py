@@ -91,16 +91,29 @@ def run_federated(
 
     Guarantee: that of `condense` and `resume`; what is booked, is booked at every site or at none.
     """
-    request = Request(data=DataReference(data=None, federation=str(folder)))
+    if owner is None:
+        vault = FederatedVault(federation.terms, federation.schema, transport)
+        return run_over(vault, folder, plan, out, reporter, checkpoint_seconds)
+    with Ledger.open(owner) as ledger:
+        vault = OwnersVault(federation.terms, federation.schema, transport, ledger)
+        return run_over(vault, folder, plan, out, reporter, checkpoint_seconds)
+
+
+def run_over(
+    vault: FederatedVault,
+    folder: Path,
+    plan: Plan | None,
+    out: Path,
+    reporter: Reporter,
+    checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+) -> Outcome:
+    """The same over a vault that is there already. folder: the server's, whose key signs the whole."""
 
     @contextlib.contextmanager
     def joined(*_: object) -> Iterator[Joined]:
-        if owner is None:
-            yield Joined(FederatedVault(federation.terms, federation.schema, transport), folder)
-            return
-        with Ledger.open(owner) as ledger:
-            yield Joined(OwnersVault(federation.terms, federation.schema, transport, ledger), folder)
+        yield Joined(vault, folder)
 
     if plan is None or is_unfinished(out):
         return resume(out, reporter, reopen=joined)
-    return condense(request, plan, Elsewhere(federation.schema), out, reporter, checkpoint_seconds, joined)
+    request = Request(data=DataReference(data=None, federation=str(folder)))
+    return condense(request, plan, Elsewhere(vault.describe()), out, reporter, checkpoint_seconds, joined)
