@@ -32,11 +32,12 @@ def join(
     from limbeck.report.pages import release_pages
     from limbeck.runs.folder import require_unused
     from limbeck.runs.request import RunOptions
+    from limbeck.vault.ledger.address import home
 
     require_unused(out)
     if out.exists():
         out.rmdir()
-    key = KeyFile.beside(RunOptions(ledger=text_of(ledger)).ledger_path).path
+    key = KeyFile.beside(home(RunOptions(ledger=text_of(ledger)).ledger_path)).path
     certificate = joined(releases, name, out, key, release_pages)
     values = {
         "release": str(out),

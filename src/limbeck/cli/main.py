@@ -21,6 +21,7 @@ from limbeck.cli import (
     federated_runs,
     fidelity,
     join,
+    ledger_roles,
     report,
     runs,
     sampling,
@@ -34,7 +35,7 @@ from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
-    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault,
+    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, ledger_roles, datasets, vault,
     federated_runs, join,
 ):  # fmt: skip
     commands.register(app)

@@ -30,6 +30,7 @@ from limbeck.privacy.federation import Terms
 from limbeck.privacy.schema import Schema
 from limbeck.release.signature import KeyFile, signing_key
 from limbeck.runs.request import DataReference, Request, RunOptions
+from limbeck.vault.ledger.address import home
 
 FEDERATION, SITE = "federation.json", "site.json"
 MOST_BYTES = 8_000_000
@@ -102,7 +103,7 @@ class Site:
 
     def card(self, folder: Path) -> Card:
         """Makes what keys are missing."""
-        key = signing_key(KeyFile.beside(Path(self.ledger)).path).public_key()
+        key = signing_key(KeyFile.beside(home(Path(self.ledger))).path).public_key()
         public = key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
         return Card(site=self.site, key=public, node_key=node_key(folder / "node.key"))
 

@@ -16,6 +16,7 @@ from limbeck.federated.splits import SharedOut
 from limbeck.federated.vault import require_fitting
 from limbeck.vault.api import Randomness
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.address import may_exist, shown
 from limbeck.vault.ledger.commands import on_ledger
 from limbeck.vault.ledger.sums import budget_command
 from limbeck.vault.source import PrivateSource
@@ -51,7 +52,7 @@ def serve_site(
     source.schema.require_confirmed()
     require_fitting(federation.schema, site.site, source.schema)
     book = Path(site.ledger)
-    if not book.exists():
+    if not may_exist(book):
         raise _no_budget(source.schema.name, book)
     with Ledger.open(book, create=False) as ledger:
         if not ledger.has_budget(source.schema.name):
@@ -66,7 +67,7 @@ def serve_site(
 
 def _no_budget(dataset: str, ledger: Path) -> BudgetRefused:
     return BudgetRefused(
-        f"Nobody has set a budget for '{dataset}' in the ledger {ledger}, so the server could spend any. How much may be "
+        f"Nobody has set a budget for '{dataset}' in the ledger {shown(ledger)}, so the server could spend any. How much may be "
         "spent is the data owner's decision; say it first, then join.",
         on_ledger(budget_command(dataset, 1.0, 1e-5), ledger),
     )

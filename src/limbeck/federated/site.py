@@ -36,8 +36,8 @@ def desk_of(
     Guarantee: whose key is not in the terms answers nothing. Masks are the terms' choice, not the server's.
     """
     records = SharedRecords(source, lambda error: log(f"the records cannot be read: {described(error)}"))
-    key = KeyFile.beside(ledger.path)
-    masks = MaskKeys(terms, site, ledger.path, signing_key(key.path))
+    key = KeyFile.beside(ledger.file.home)
+    masks = MaskKeys(terms, site, ledger.file.home, signing_key(key.path))
 
     def open_vault() -> Vault:
         if terms.noise == SHARED:
