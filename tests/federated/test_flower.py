@@ -62,7 +62,8 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
 
 @pytest.mark.parametrize(("method", "noise"), [("ndpdc", "shared"), ("elixir", "shared"), ("gswgan", "site")])
 def test_a_simulation_over_four_sites_ends_in_a_release_that_verifies(method: str, noise: str, tmp_path: Path) -> None:
-    data = "mnist" if os.environ.get("LIMBECK_DATA") else "digits"
+    cached = Path("~/.cache/limbeck/mnist").expanduser()
+    data = "mnist" if os.environ.get("LIMBECK_DATA") or cached.exists() else "digits"
     process = limbeck(
         "federate", "simulate", data, "--sites", 4, "--method", method, *METHODS[method], "--epsilon", 5, "--noise", noise,
         "--out", "set", "--json", folder=tmp_path,

@@ -12,7 +12,7 @@ desk, owner = Faults("federated/desk.py"), Faults("federated/owner.py")
 MASKING = "federated/test_masking.py"
 SITES = "federated/test_sites.py"
 SHARES = "federated/test_shares.py"
-RUNS = "federated/test_runs.py"
+RUNS = "federated/test_federated_runs.py"
 BETWEEN = f"{MASKING}::test_the_server_cannot_come_in_between"
 LIES = f"{RUNS}::test_a_server_that_lies_is_found_out"
 SIGNS = f"{RUNS}::test_a_site_endorses_only_what_it_booked"
@@ -123,7 +123,7 @@ FEDERATED: tuple[Mutation, ...] = (
         "* self._masks.terms.share**2\n",
         "too little noise",
         f"{SITES}::test_each_site_adds_its_share_of_the_noise_and_no_more",
-        "federated/test_contract.py::TestNoiseOnce",
+        "federated/test_federated_contract.py::TestNoiseOnce",
     ),
     masked(
         "masked-key-after-the-end",
