@@ -31,6 +31,7 @@ So K shares add K times `sampler_delta` to delta, and nothing to epsilon.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -149,6 +150,12 @@ class Views:
 
 def views(queries: Sequence[Query], delta: float, terms: Terms) -> Views:
     """Price the queries from every side. Guarantee: upper bounds, of public values only."""
+    return _views(tuple(queries), delta, terms)
+
+
+@functools.lru_cache(maxsize=64)
+def _views(queries: tuple[Query, ...], delta: float, terms: Terms) -> Views:
+    """Kept, because a certificate is checked at every site and once more where it is written."""
     booked = price(queries, delta)
     return Views(
         server=booked,
