@@ -89,7 +89,8 @@ def test_a_missing_site_ends_the_round_and_the_others_answers_are_not_paid_twice
         three.vault.ask(grant, "sums", 1, Identity())
     three.line.gone = set()
     assert three.vault.give_back(grant) is False and three.spent() == pytest.approx([plan.price.epsilon] * 3)
-    # s1 and s2 have answered, and that stays spent, also at s0, which has not; the run goes on when s0 is back, after a restart of everything.
+    # s1 and s2 have answered, and that stays spent, also at s0, which has not. The run goes on when s0 is back, after a
+    # restart of everything.
     vault = three.restarted()
     again = vault.take_up("1" * 32, plan, booked=True)
     assert vault.drawn(again) == {"sums": 2}

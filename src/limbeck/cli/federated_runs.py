@@ -132,9 +132,9 @@ def simulate(
     home, unfinished = workplace(out), is_unfinished(out)
     if not unfinished:
         require_unused(out)
-    federation = set_up(home, simulation)
     chosen = settings_from(settings, per_class)
-    plan = None if unfinished else federated_plan(federation, method, chosen, epsilon_value(epsilon), delta)
+    plan = None if unfinished else federated_plan(simulation.draft(), method, chosen, epsilon_value(epsilon), delta)
+    federation = set_up(home, simulation)
     if plan is not None:
         give_budgets(home, simulation, plan)
     with _resumable("limbeck federate simulate with the same options"), stoppable(out), reporter() as shown:

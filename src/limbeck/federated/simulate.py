@@ -67,6 +67,26 @@ class Simulation:
             share=share,
         )
 
+    def draft(self) -> Federation:
+        """The federation before it has keys: enough to plan, and to refuse what cannot be right before anything is made."""
+        for number in range(self.sites):
+            _ = source_of(self.site(Path(), number)).schema
+        names = tuple(f"site-{number + 1}" for number in range(self.sites))
+        keys = tuple(f"{number:064x}" for number in range(self.sites))
+        return Federation(
+            terms=self.terms(names, keys), schema=self.data.source().schema, address="127.0.0.1:1", nodes=names
+        )
+
+    def terms(self, sites: tuple[str, ...], keys: tuple[str, ...]) -> Terms:
+        return Terms(
+            name=f"simulation-{self.sites}",
+            sites=sites,
+            keys=keys,
+            noise=self.noise,
+            collusion=self.collusion,
+            block=self.block,
+        )
+
 
 def workplace(out: Path) -> Path:
     """Where the sites of a simulation live: beside the output, so that a run can be resumed."""
@@ -75,9 +95,7 @@ def workplace(out: Path) -> Path:
 
 def set_up(folder: Path, simulation: Simulation) -> Federation:
     """The folders of server and sites; as they are, where the same simulation has made them before."""
-    whole = simulation.data.source().schema
-    for number in range(simulation.sites):  # what cannot be shared out is refused before anything is made
-        _ = source_of(simulation.site(folder, number)).schema
+    whole = simulation.draft().schema
     if (folder / SETUP).exists():
         if json.loads((folder / SETUP).read_bytes()) != simulation.to_dict():
             raise RunConflict(f"{folder} holds the sites of another simulation. Choose another --out, or remove it.")
@@ -86,14 +104,7 @@ def set_up(folder: Path, simulation: Simulation) -> Federation:
     server.mkdir(mode=0o700, parents=True, exist_ok=True)
     sites = [simulation.site(folder, number) for number in range(simulation.sites)]
     cards = [site.write(folder / site.site) for site in sites]
-    terms = Terms(
-        name=f"simulation-{simulation.sites}",
-        sites=tuple(card.site for card in cards),
-        keys=tuple(card.key for card in cards),
-        noise=simulation.noise,
-        collusion=simulation.collusion,
-        block=simulation.block,
-    )
+    terms = simulation.terms(tuple(card.site for card in cards), tuple(card.key for card in cards))
     made = Federation(
         terms=terms, schema=whole, address=f"127.0.0.1:{free_port()}", nodes=tuple(card.node_key for card in cards)
     )
