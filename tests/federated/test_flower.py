@@ -162,7 +162,7 @@ def test_an_unregistered_key_gets_no_connection(tmp_path: Path) -> None:
     (tmp_path / "site-2" / "node.key").unlink()
     node_key(tmp_path / "site-2" / "node.key")
     with (
-        at_work(tmp_path, simulation(), patience=20.0) as (_, transport, _, plan),
+        at_work(tmp_path, simulation(), patience=60.0) as (_, transport, _, plan),
         pytest.raises(VaultUnreachable, match="Site 'site-2'"),
     ):
         run_federated(tmp_path / "server", federation, transport, plan, tmp_path / "out", Silent())
