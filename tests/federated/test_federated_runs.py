@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from limbeck.files import as_json
 from limbeck.privacy.accounting import price
 from limbeck.progress import Silent
 from limbeck.release.certificate import NAME
+from limbeck.release.parts import check_views
 from limbeck.release.signature import signing_key
 from limbeck.release.verification import verify
 from limbeck.runs.resume import resume
@@ -291,6 +293,19 @@ CHANGES: dict[str, Any] = {
 def test_a_server_that_lies_is_found_out(name: str, released: tuple[Trial, Path]) -> None:
     with pytest.raises(NotAuthentic):
         trial_edit(released[1], released[0], CHANGES[name])
+
+
+def test_what_it_costs_from_every_side_is_computed_again(released: tuple[Trial, Path]) -> None:
+    """Also where all sites would have signed it."""
+    certificate = verify(released[1])
+    check_views(certificate)
+    assert certificate.federation is not None
+    for name in ("server", "public", "all_told"):
+        views = certificate.federation.views
+        cheaper = replace(getattr(views, name), epsilon=getattr(views, name).epsilon / 2)
+        federation = replace(certificate.federation, views=replace(views, **{name: cheaper}))
+        with pytest.raises(NotAuthentic, match=f"'{name}'"):
+            check_views(replace(certificate, federation=federation))
 
 
 def test_a_site_endorses_only_what_it_booked(tmp_path: Path) -> None:

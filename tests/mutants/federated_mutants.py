@@ -211,18 +211,11 @@ FEDERATED: tuple[Mutation, ...] = (
         LIES,
     ),
     parts(
-        "parts-some",
-        "if len(parts) != len(terms.sites):",
-        "if len(parts) > len(terms.sites):",
-        "sites that never said anything",
-        LIES,
-    ),
-    parts(
         "parts-any-view",
         "if not near or stated.delta != delta:",
         "if stated.delta != delta:",
         "prices that do not follow from the queries",
-        LIES,
+        f"{RUNS}::test_what_it_costs_from_every_side_is_computed_again",
     ),
     endorsing(
         "endorsing-any-price",

@@ -125,8 +125,8 @@ class FlowerTransport:
         from flwr.app import ConfigRecord, Message, RecordDict
 
         patience = self._patience * max(len(asked) for asked in frames.values())
-        end = time.monotonic() + patience
         nodes = self._nodes(set(frames), time.monotonic() + self._patience)
+        end = time.monotonic() + patience  # those who are there have all of it, however long others were waited for
         messages = [
             Message(
                 RecordDict({RECORD: ConfigRecord({FRAMES: list(frames[site])})}),
@@ -136,6 +136,8 @@ class FlowerTransport:
             )
             for site, node in nodes.items()
         ]
+        if not messages:
+            return {}
         sent = self._retried(lambda: list(self._grid.push_messages(messages)), end)
         waiting = {number: site for number, site in zip(sent, nodes, strict=True) if number}
         found: dict[str, list[bytes]] = {}
