@@ -314,7 +314,13 @@ def test_a_site_endorses_only_what_it_booked(tmp_path: Path) -> None:
     original = running.FederatedVault.endorsements
 
     def lying(self: Any, grant: Any, stated: dict[str, Any]) -> Any:
+        dearer = round(
+            stated["epsilon"] * 1.005, 6
+        )  # within what versions of accountants may differ by, and still not its price
+        federation = json.loads(json.dumps(stated["federation"]))
+        federation["views"]["server"]["epsilon"] = dearer
         changes: tuple[dict[str, Any], ...] = (
+            {"epsilon": dearer, "accounting": {**stated["accounting"], "epsilon": dearer}, "federation": federation},
             {"epsilon": 0.1},
             {"delta": 1e-6},
             {"settings": {}},
@@ -332,6 +338,6 @@ def test_a_site_endorses_only_what_it_booked(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running.FederatedVault, "endorsements", lying)
         release = trial.run("ldpdc", LDPDC)
-    assert len(seen) == 7
+    assert len(seen) == 8
     verify(release)
     assert public_key(trial.books["s0"].path) == trial.terms.keys[0]

@@ -99,6 +99,20 @@ def test_a_missing_site_ends_the_round_and_the_others_answers_are_not_paid_twice
     assert three.spent() == pytest.approx([plan.price.epsilon] * 3)
 
 
+def test_nothing_is_given_back_anywhere_once_one_site_has_answered(three: Federated) -> None:
+    """Not at the site that has not answered either: its records are in no sum, but the others' masks and bookings count on it."""
+    plan = plan_of()
+    grant = three.vault.grant(plan)
+    if three.terms.noise == "shared":
+        three.vault._mask_keys(grant)
+    three.line.gone = {"s0"}
+    with pytest.raises(VaultUnreachable):
+        three.vault.ask(grant, "sums", 0, Identity())
+    three.line.gone = set()
+    assert three.vault.give_back(grant) is False
+    assert three.spent() == pytest.approx([plan.price.epsilon] * 3)
+
+
 def test_a_reply_that_is_lost_is_asked_for_again_and_is_the_same(three: Federated) -> None:
     grant = three.vault.grant(plan_of(), "1" * 32)
     three.vault.ask(grant, "sums", 1, Identity())  # keys are exchanged

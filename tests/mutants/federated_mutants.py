@@ -172,7 +172,7 @@ FEDERATED: tuple[Mutation, ...] = (
         "if any(self.drawn(grant).values()):\n            return False\n        return all(",
         "return all(",
         "budget comes back for what others have answered",
-        f"{SITES}::test_a_missing_site_ends_the_round_and_the_others_answers_are_not_paid_twice",
+        f"{SITES}::test_nothing_is_given_back_anywhere_once_one_site_has_answered",
     ),
     vault(
         "federated-any-schema",
