@@ -250,6 +250,6 @@ FEDERATED: tuple[Mutation, ...] = (
         'if certificate.files.get(part_file(number)) != part.files["set.npz"]:',
         'if "set.npz" not in part.files:',
         "records that no part released",
-        f"{JOINING}::test_a_union_that_was_changed_is_found_out",
+        f"{JOINING}::test_a_set_that_no_owner_released_is_found_out",
     ),
 )

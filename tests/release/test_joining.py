@@ -104,3 +104,14 @@ def test_a_union_that_was_changed_is_found_out(change: Any, union: Path, tmp_pat
     (union / NAME).write_bytes(as_json(signed(values, signing_key(tmp_path / "key"))))
     with pytest.raises(NotAuthentic):
         verify(union)
+
+
+def test_a_set_that_no_owner_released_is_found_out(union: Path, tmp_path: Path) -> None:
+    """File and hash were changed together, by whoever holds the key of the union."""
+    shutil.copyfile(union / "set.npz", union / "parts" / "1" / "set.npz")
+    values = json.loads((union / NAME).read_bytes())
+    values.pop("signature")
+    _other_set(values)
+    (union / NAME).write_bytes(as_json(signed(values, signing_key(tmp_path / "key"))))
+    with pytest.raises(NotAuthentic, match="part 1 is not the one on its own certificate"):
+        verify(union)
