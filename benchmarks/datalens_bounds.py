@@ -19,7 +19,7 @@ from torch import Tensor
 
 from limbeck.data import open_source
 from limbeck.methods.datalens import DataLens
-from limbeck.vault.api import Answer, Map, Question
+from limbeck.vault.api import Answer, Asked
 from limbeck.vault.ensemble.data_dependent import both_epsilons
 from limbeck.vault.ensemble.desk import vote_sum
 from limbeck.vault.ensemble.ensemble import Ensemble
@@ -55,7 +55,7 @@ def main() -> None:
     (query,) = method.queries(schema, 1.0)
     seen: list[np.ndarray] = []
 
-    def ask(label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(label: str, index: int, mapping: Asked) -> Answer:
         assert isinstance(mapping, SignVote)
         ensemble.learn(mapping)
         stream = Randomness().stream(label, index)

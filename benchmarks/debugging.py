@@ -39,7 +39,7 @@ from limbeck.release.reader import read_release
 from limbeck.release.signature import signing_key
 from limbeck.release.verification import verify
 from limbeck.report.pictures import save_png
-from limbeck.vault.api import Answer, Grant, Map, Question
+from limbeck.vault.api import Answer, Asked, Grant
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.noise import Randomness
 from limbeck.vault.source import PrivateSource
@@ -71,7 +71,7 @@ class Watched(FederatedVault):
         super().__init__(terms, schema, transport)
         self.means: dict[int, list[float]] = {}
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         answer = super().ask(grant, label, index, mapping)
         site, _ = routing.place(self.terms, index)
         self.means.setdefault(site, []).append(float(answer.values.mean()))

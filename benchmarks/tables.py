@@ -2,6 +2,7 @@
 
     python -m benchmarks.tables mosaic --epsilon 1 --root DATA               makes three sets and scores them
     python -m benchmarks.tables aim --epsilon 1 --root DATA a.csv b.csv c.csv    scores rows that another tool made
+    python -m benchmarks.tables aim-own --epsilon 1 --root DATA              makes and scores sets by our own form of it
     python -m benchmarks.tables real --root DATA                            the real rows themselves
 
 DATA holds adult/train.csv and adult/test.csv. XGBoost has its own defaults and one thread; logistic regression takes standardised
@@ -160,7 +161,9 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(SETS):
-                path, spent = make(chosen.name, chosen.epsilon, seed, chosen.root, chosen.settings, Path(folder))
+                path, spent = make(
+                    chosen.name.removesuffix("-own"), chosen.epsilon, seed, chosen.root, chosen.settings, Path(folder)
+                )
                 seconds.append(spent)
                 sets.append(scores(from_parquet(path, schema), train, test, schema))
                 print(f"set {seed}: {sets[-1]}", file=sys.stderr, flush=True)

@@ -37,10 +37,11 @@ def test_names_are_not_used_twice_and_every_part_of_the_core_is_tried() -> None:
         "noise", "rounded_gaussian", "clipped_sums", "sampling", "local",
         "maps/blocks", "maps/base", "maps/bound", "maps/clipped_gradients", "maps/layer_gradients",
         "maps/top_gradient", "maps/residuals", "maps/cells",
+        "choices/exponential", "choices/chooser", "choices/marginal_errors",
         "ensemble/votes", "ensemble/critics", "ensemble/ensemble", "ensemble/partition", "ensemble/desk", "ensemble/store",
         "ledger/book", "ledger/sums", "ledger/rows", "ledger/file", "ledger/tables",
     }  # fmt: skip
-    privacy = {"queries", "grid", "plan", "accounting", "renyi"}
+    privacy = {"queries", "choice", "bounded_range", "grid", "plan", "accounting", "renyi"}
     release = {"certificate", "statement", "signature", "verification", "writer", "editions"}
     rooms = {"vault": vault, "privacy": privacy, "release": release}
     assert tried >= {f"{room}/{name}.py" for room, names in rooms.items() for name in names}

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.data import open_source
+from limbeck.data import DataSource, open_source
+from limbeck.data.drafting import draft
 from limbeck.errors import BadInput, LimbeckError
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.protocol import EvaluationProtocol
@@ -30,10 +31,13 @@ from limbeck.release.certificate import Certificate
 from limbeck.release.generator import load_generator
 from limbeck.release.model import ModelRelease, is_model, load_model, read_model
 from limbeck.release.reader import Release, read_release
+from limbeck.release.statement import public_schema
 from limbeck.runs import condense as condensing
 from limbeck.runs import resume as resuming
 from limbeck.runs.condense import Outcome
 from limbeck.runs.estimator import Condenser
+from limbeck.runs.given import as_text, given_data, given_source
+from limbeck.runs.in_memory import in_memory
 from limbeck.runs.parts import with_part
 from limbeck.runs.planning import Quote, make_plan, plan_for, quote, sized
 from limbeck.runs.request import DataReference, Request, RunOptions
@@ -52,6 +56,7 @@ __all__ = [
     "Schema",
     "budget",
     "condense",
+    "draft",
     "evaluate",
     "load",
     "load_generator",
@@ -67,7 +72,7 @@ __all__ = [
 
 
 def plan(
-    data: str | Path | None,
+    data: Any,
     *,
     epsilon: float | None,
     delta: float = 1e-5,
@@ -75,7 +80,7 @@ def plan(
     per_class: int | None = None,
     rows: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    schema: str | Path | None = None,
+    schema: str | Path | Schema | None = None,
     label: str | None = None,
     root: str | Path | None = None,
     vault: str | Path | None = None,
@@ -83,14 +88,14 @@ def plan(
     """What `condense` would ask and cost. Reads no record, books nothing.
 
     Args:
-        data: a path to your data, or the name of a benchmark set; None with `vault`.
+        data: a path to your data, a frame of pandas, polars or Arrow, or the name of a benchmark set; None with `vault`.
         epsilon: how much may be learnt about any one record (or person), at most; None where a setting fixes the noise.
         delta: the chance that epsilon does not hold; below 1 / number of records or persons.
         method: how the set is made, see `limbeck methods`; None for elixir on images and mosaic on tables.
         per_class: synthetic records of each class.
         rows: synthetic rows of a table over all classes, for methods that have that setting.
         settings: of the method, by name.
-        schema: the file that says what is public about the data; None looks beside the data.
+        schema: the file that says what is public about the data; None looks beside the data. Of a frame, also a `Schema`.
         label: the label column of a CSV file.
         root: a folder that holds the benchmark sets.
         vault: the socket of a vault that holds the records in another process, see `limbeck vault serve`.
@@ -99,12 +104,12 @@ def plan(
     >>> found.plan.price.epsilon <= 1.0, [query.label for query in found.plan.queries]
     (True, ['groups'])
     """
-    reference = _reference(data, schema, label, root, vault)
+    reference = given_data(data, schema, label, root, vault)
     return quote(reference, method, sized(settings, per_class), epsilon, delta, rows)
 
 
 def condense(
-    data: str | Path | None,
+    data: Any,
     out: str | Path,
     *,
     epsilon: float | None,
@@ -113,7 +118,7 @@ def condense(
     per_class: int | None = None,
     rows: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    schema: str | Path | None = None,
+    schema: str | Path | Schema | None = None,
     label: str | None = None,
     root: str | Path | None = None,
     part: str | None = None,
@@ -138,8 +143,15 @@ def condense(
     >>> made.release.name, made.releasable
     ('my-set', True)
     """
-    options = RunOptions(ledger=_text(ledger), device=device, insecure_seed=insecure_seed)
-    reference = with_part(_reference(data, schema, label, root, vault), part, options.ledger_path)
+    options = RunOptions(ledger=as_text(ledger), device=device, insecure_seed=insecure_seed)
+    reference = given_data(data, schema, label, root, vault)
+    if isinstance(reference, DataSource):
+        if part is not None:
+            raise BadInput(f"A frame has no part '{part}': give only the rows of that part, or the data by its path.")
+        priced, _ = plan_for(reference, method, sized(settings, per_class), epsilon, delta, rows)
+        request = Request(data=DataReference(data=None), options=options)
+        return in_memory(request, priced, reference, Path(out), reporter or Silent())
+    reference = with_part(reference, part, options.ledger_path)
     priced, source = plan_for(reference, method, sized(settings, per_class), epsilon, delta, rows)
     request = Request(data=reference, options=options)
     return condensing.condense(request, priced, source, Path(out), reporter or Silent())
@@ -172,14 +184,14 @@ def resume(
 
 def evaluate(
     release: str | Path,
-    test: str | Path,
+    test: Any,
     *,
     models: Sequence[str] | None = None,
     preset: str | None = None,
     repeats: int | None = None,
     seed: int = 0,
     device: str = "cpu",
-    schema: str | Path | None = None,
+    schema: str | Path | Schema | None = None,
     label: str | None = None,
     root: str | Path | None = None,
     reporter: Reporter | None = None,
@@ -188,16 +200,17 @@ def evaluate(
 
     Args:
         release: the folder of the release.
-        test: real test records: a path, or the name of a benchmark set.
+        test: real test records: a path, a frame of pandas, polars or Arrow, or the name of a benchmark set.
         models, preset, repeats, seed, device: how it is scored; see `EvaluationProtocol`.
-        schema, label, root: of the test records, as in `plan`.
+        schema, label, root: of the test records, as in `plan`; without a schema that of the release is taken.
         reporter: told how far it is; None shows nothing.
 
     >>> found = evaluate("digits-set", "digits", models=["linear"], repeats=1)
     >>> 0 <= found.means["linear"] <= 100
     True
     """
-    folder, records = Path(release), _reference(test, schema, label, root).source("test")
+    folder = Path(release)
+    records = given_source(test, schema, label, root, public_schema(folder))
     if is_model(folder):
         return evaluate_model(folder, records, device)
     chosen = None if models is None else tuple(models)
@@ -220,6 +233,8 @@ def verify(release: str | Path, expected_key: str | None = None) -> Certificate:
 
 def load(release: str | Path) -> Release | ModelRelease:
     """Read a release: a set with its records `x` and labels `y`, or a model with its `network`; both with `certificate`.
+
+    A table also has `to_pandas()`, `to_polars()` and `to_arrow()`, and every set `to_torch()`.
 
     Args:
         release: the folder of the release. `verify` checks it; this only needs it to be whole.
@@ -281,19 +296,3 @@ def set_budget(dataset: str, epsilon: float, delta: float, *, ledger: str | Path
     """
     with Ledger.open(None if ledger is None else Path(ledger)) as book:
         return book.set_budget(dataset, epsilon, delta)
-
-
-def _reference(
-    data: str | Path | None,
-    schema: str | Path | None,
-    label: str | None,
-    root: str | Path | None,
-    vault: str | Path | None = None,
-) -> DataReference:
-    if data is None and vault is None:
-        raise BadInput("Give data, or the socket of a vault that holds the records as vault=.")
-    return DataReference(data=_text(data), schema=_text(schema), label=label, root=_text(root), vault=_text(vault))
-
-
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else str(path)

@@ -51,9 +51,11 @@ def test_rows_is_a_shorthand(cli: Cli, table: Path) -> None:
     assert limbeck.plan(table, epsilon=1.0, rows=25).plan.settings["rows"] == 25
 
 
-@pytest.mark.parametrize("name", [name for name, kind in METHODS.items() if kind.private and name != "mosaic"])
+@pytest.mark.parametrize("name", [name for name, kind in METHODS.items() if kind.private and not kind.sized_by_rows])
 def test_a_method_that_cannot_be_told_how_many_rows_says_so(name: str, table: Path) -> None:
-    with pytest.raises(BadSettings, match=r"--per-class and not --rows 25\. A number of rows is for mosaic"):
+    with pytest.raises(
+        BadSettings, match=r"--per-class and not --rows 25\. A number of rows is for mosaic, aim, mst and"
+    ):
         limbeck.plan(table, epsilon=1.0, method=name, rows=25)
 
 

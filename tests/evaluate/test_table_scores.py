@@ -94,7 +94,7 @@ def test_three_quick_models_are_the_default(cli: Cli, release: Path, test_rows: 
     assert ended.json["form"] == "decoded" and "about 5 seconds" in ended.err
     for row in ended.json["rows"]:
         assert 0 <= row["area_under_curve"]["mean"] <= 100 and set(row["f1"]) == {"no", "yes"}
-    expected = "xgboost " if importlib.util.find_spec("xgboost") else "HistGradientBoostingClassifier of scikit-learn "
+    expected = "xgboost " if importlib.util.find_spec("xgboost") else "HistGradientBoosting of scikit-learn "
     assert ended.json["rows"][1]["library"].startswith(expected)
     assert Evaluation.from_dict(json.loads(out.read_text())).to_dict() == ended.json
     shown = cli("evaluate", release, "--test", test_rows, "--repeats", 1).out

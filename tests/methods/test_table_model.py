@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from limbeck.errors import BadInput
 from limbeck.methods.mosaic.axes import Axis, axes_cut_at
+from limbeck.methods.mosaic.inner import Inner
 from limbeck.methods.mosaic.limits import Limit
 from limbeck.methods.mosaic.mixture import Mixture, drawn_cells, edges_of
 from limbeck.methods.mosaic.model import Labels, TableModel
@@ -32,7 +34,7 @@ def model(opinion: float | None = 0.5, seed: int = 0) -> TableModel:
     labels = None
     if opinion is not None:
         labels = Labels(torch.randn(sum(sizes), 3, generator=random), torch.randn(3, generator=random), opinion)
-    return TableModel(tuple(axes), mixture, labels)
+    return TableModel(tuple(axes), mixture, labels, SCHEMA)
 
 
 def whole_numbers(axis: Axis, cell: int) -> list[int]:
@@ -127,6 +129,55 @@ def test_spec_and_weights_are_the_whole_model(opinion: float | None) -> None:
     assert again.spec == made.spec == spec
     one, two = (each.rows({}, ALL).drawn(500, np.random.default_rng(3)) for each in (made, again))
     assert np.array_equal(one[0], two[0]) and np.array_equal(one[1], two[1])
+
+
+def shaped(opinion: float | None = None) -> TableModel:
+    """With finer cells of a number, and categories that share a cell."""
+    made = model(opinion)
+    axes = list(made.axes)
+    edges = np.array([20.5, 29.5, 30.5, 40.5, 60.5])
+    owner = np.array([0, 0, 1, 2, 2, 3])
+    axes[0] = replace(axes[0], inner=Inner(edges, owner, np.array([0.9, 0.1, 1.0, 0.0, 1.0, 1.0])))
+    axes[3] = replace(
+        axes[3], groups=(0, 1, 0), inner=Inner(np.zeros(0), np.array([0, 1, 0]), np.array([0.2, 1.0, 0.8]))
+    )
+    sizes = tuple(axis.cells for axis in axes)
+    random = torch.Generator().manual_seed(1)
+    mixture = Mixture.of(sizes, *(torch.randn(shape, generator=random) for shape in ((3, 4, sum(sizes)), (3, 4))))
+    return replace(made, axes=tuple(axes), mixture=mixture)
+
+
+def test_finer_cells_are_part_of_the_model_and_drawn_from() -> None:
+    made = shaped()
+    spec = TableSpec.from_dict(json.loads(json.dumps(made.spec.to_dict())))
+    assert spec.inner == (6, 0, 0, 3, 0) and spec.groups == (0, 0, 0, 2, 0)
+    again = TableModel.of(spec, {name: value.clone() for name, value in made.weights().items()}, SCHEMA)
+    one, two = (each.rows({}, ALL).drawn(4000, np.random.default_rng(3))[0] for each in (made, again))
+    assert np.array_equal(one, two)
+    age = np.rint((one[:, 0] + 1) / 2 * 73 + 17)
+    assert (age[age < 30] <= 20).mean() == pytest.approx(0.9, abs=0.03) and not ((age > 30) & (age <= 40)).any()
+    limited = made.rows({0: Limit(low=25, high=50), 3: Limit(without=frozenset([2.0]), gaps=False)}, ALL)
+    x, _ = limited.drawn(500, np.random.default_rng(0))
+    ages = np.rint((x[:, 0] + 1) / 2 * 73 + 17)
+    assert ages.min() >= 25 and ages.max() <= 50 and not ((ages > 30) & (ages <= 40)).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("inner_shares", 0, 0.5),
+        ("inner_shares", 0, -1.0),
+        ("inner_edges", 1, 29.0),
+        ("inner_edges", 0, 35.0),
+        ("groups", 0, 1),
+    ],
+)
+def test_finer_cells_that_do_not_fit_are_refused(name: str, place: int, value: float) -> None:
+    made = shaped()
+    weights = {each: tensor.clone() for each, tensor in made.weights().items()}
+    weights[name][place] = value
+    with pytest.raises(BadInput):
+        TableModel.of(made.spec, weights, SCHEMA)
 
 
 def _nan(value: torch.Tensor) -> torch.Tensor:

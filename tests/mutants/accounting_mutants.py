@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutation import Faults, Mutation
 
 queries, plan, accounting = (
-    Faults("privacy/queries.py", "privacy/numbers.py"),
+    Faults("privacy/queries.py", "privacy/noised.py", "privacy/numbers.py"),
     Faults("privacy/plan.py"),
     Faults("privacy/accounting.py", "privacy/accountants.py", "privacy/calibration.py"),
 )
@@ -169,8 +169,8 @@ ACCOUNTING: tuple[Mutation, ...] = (
     ),
     accounting(
         "accounting-subset-as-poisson",
-        "renyi.subset_gaussian if term.subset else renyi.poisson_gaussian",
-        "renyi.poisson_gaussian if term.subset else renyi.poisson_gaussian",
+        "return renyi.subset_gaussian(rate, noise, orders)",
+        "return renyi.poisson_gaussian(rate, noise, orders)",
         "a draw that replaces is priced as one that adds",
         EVENTS,
     ),

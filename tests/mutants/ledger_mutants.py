@@ -268,7 +268,7 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     checks(
         "file-rows-missing",
-        "if (highest[0] if highest else 0) != count",
+        "if highest != count",
         "if count < 0",
         "the last spend goes",
         TAMPERED,

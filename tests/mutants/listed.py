@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from accounting_mutants import ACCOUNTING
+from choice_mutants import CHOICES
 from federated_mutants import FEDERATED
 from ledger_mutants import LEDGER
 from mutation import Mutation
@@ -14,5 +15,5 @@ from tree_mutants import LEDGER_TREE
 from vault_mutants import VAULT
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *FEDERATED,
+    *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *CHOICES, *FEDERATED,
 )  # fmt: skip

@@ -141,7 +141,7 @@ PROCESS: tuple[Mutation, ...] = (
     ),
     counter(
         "process-counter-map-untried",
-        "                _require_fit(said.mapping, vault.describe())\n",
+        "                _require_fit(tried, vault.describe())\n",
         "                pass\n",
         "a failure tells whether the sample is empty",
         MISFIT,

@@ -12,7 +12,17 @@ certificate, editions, release = (
 run_file = Faults("runs/run_file.py")
 staging, checkpoint = Faults("release/staged.py"), Faults("runs/checkpoint.py")
 provenance = Faults("evaluate/provenance.py")
-rows = Faults("methods/mosaic/model.py", "methods/mosaic/axes.py", "release/conditions.py", "release/drawing.py")
+rows = Faults(
+    "methods/mosaic/model.py",
+    "methods/mosaic/insides.py",
+    "methods/mosaic/axes.py",
+    "privacy/condition.py",
+    "release/conditions.py",
+    "release/drawing.py",
+)
+
+frames = Faults("release/pandas_column.py", "release/framed.py")
+drafts, figures = Faults("privacy/schema.py"), Faults("evaluate/evaluation.py")
 
 TESTS = "privacy/test_certificate.py"
 LIES = f"{TESTS}::test_a_lie_is_found_even_if_the_owner_signs_it"
@@ -21,6 +31,7 @@ WORDS = "privacy/test_certificate_words.py"
 EDITIONS = "release/test_editions.py"
 STAGING = "runs/test_damage.py"
 PROVENANCE = "cli/test_evaluate.py"
+CONSTRAINTS = "methods/test_constraints.py"
 MODEL, DRAWN = "methods/test_table_model.py", "release/test_table_generator.py"
 
 RELEASE: tuple[Mutation, ...] = (
@@ -301,10 +312,52 @@ RELEASE: tuple[Mutation, ...] = (
         f"{DRAWN}::test_a_network_that_makes_a_table_takes_conditions_too",
     ),
     rows(
+        "drawn-constraints-not-checked",
+        "self.classes()[y] & hold(x, y, self.schema)",
+        "self.classes()[y]",
+        "rows that break a declared constraint are given",
+        f"{CONSTRAINTS}::test_every_sampled_row_keeps_to_constraints_and_conditions",
+    ),
+    rows(
+        "drawn-finer-cells-anyhow",
+        "if not np.allclose(np.bincount(owner, weights=shares), 1, atol=1e-6):",
+        "if not len(shares):",
+        "a damaged model is drawn from",
+        f"{MODEL}::test_finer_cells_that_do_not_fit_are_refused",
+    ),
+    certificate(
+        "certificate-broken-constraints",
+        "    require_kept(release, certificate)\n",
+        "",
+        "rows break what the certificate declares",
+        f"{CONSTRAINTS}::test_verify_finds_rows_that_break_a_constraint",
+    ),
+    rows(
         "drawn-gap-differs",
         "self.hold_for(_numbers(self.column, values, is_gap)) & ~is_gap",
         "self.hold_for(_numbers(self.column, values, is_gap))",
         "a row without a value counts as one that differs",
         "release/test_conditions.py::test_every_operator_on_every_kind_of_column",
+    ),
+    frames(
+        "frames-own-categories",
+        "if sorted(own) != sorted(words):",
+        "if not own:",
+        "a dtype lists categories that only a record has",
+        "release/test_framed.py::test_categories_that_only_the_records_have_stay_out",
+    ),
+    drafts(
+        "draft-confirms-all",
+        "unconfirmed=tuple(e for e in self.unconfirmed if entries and e not in entries)",
+        "unconfirmed=()",
+        "whoever confirms one entry declares all of them public",
+        "data/test_drafting.py::test_drafted_confirmed_and_planned",
+    ),
+    figures(
+        "targets-ceiling-released",
+        "tuple(each.public() for each in self.targets)",
+        "self.targets",
+        "what real training rows reach would be on a released page",
+        "evaluate/test_targets.py::test_what_real_rows_reach_stays_with_their_owner",
     ),
 )

@@ -240,7 +240,7 @@ LEDGER_TREE: tuple[Mutation, ...] = (
         "many answers are priced as one",
         f"{FILTER}::test_divergences_agree_with_another_accountant_and_are_never_below",
     ),
-    curve(
+    Faults("privacy/accountants.py")(
         "filter-subset-as-sample",
         "if term.subset:",
         "if term is None:",

@@ -73,10 +73,24 @@ VAULT: tuple[Mutation, ...] = (
     ),
     cells(
         "cells-digest-without-edges",
-        "(cut.start, cut.numbers, _hash(cut.edges), cut.missing)",
-        "(cut.start, cut.numbers, cut.missing)",
+        "(cut.start, cut.numbers, hash_of(cut.edges), cut.missing, ",
+        "(cut.start, cut.numbers, cut.missing, ",
         "an answer for other edges is given again",
         f"{CELLS}::test_other_edges_are_another_question",
+    ),
+    cells(
+        "cells-digest-without-groups",
+        "*([cut.groups] if cut.groups else [])",
+        "bool(cut.groups)",
+        "an answer for other groups is given again",
+        f"{CELLS}::test_other_groups_are_another_question_and_none_is_the_one_it_always_was",
+    ),
+    cells(
+        "cells-groups-not-checked",
+        "len(self.groups) != self.numbers or ",
+        "",
+        "a record without a cell raises, and that tells about it",
+        f"{CELLS}::test_groups_that_leave_a_category_or_a_cell_out_are_refused",
     ),
     # The contract by itself
     noise(

@@ -21,6 +21,7 @@ from limbeck.progress import Silent
 from limbeck.release.model import read_model
 from limbeck.release.reader import read_release
 from limbeck.release.verification import verify
+from limbeck.vault.choices.chooser import Chooser
 from limbeck.vault.clipped_sums import ClippedSums
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
@@ -36,6 +37,9 @@ TEACHERS: dict[str, Any] = {
 SETTINGS: dict[str, dict[str, Any]] = {
     "elixir": {"per_class": 2, "T": 3, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0},
     "mosaic": {"per_class": 2, "T": 2, "components": 6, "bins": 3, "sigma": 2.0},
+    "aim": {"per_class": 2, "R": 3, "M": 5, "T": 2, "bins": 3, "sigma": 2.0},
+    "mst": {"per_class": 2, "T": 2, "bins": 3, "sigma": 2.0},
+    "privbayes": {"per_class": 2, "k": 1, "bins": 3, "sigma": 2.0},
     "ldpdc": {"per_class": 2, "L": 5, "sigma": 2.0},
     "ndpdc": {"per_class": 2, "L": 5, "I": 3, "width": 4, "sigma": 2.0},
     "dm": {"per_class": 2, "L": 5, "I": 3, "width": 4},
@@ -73,14 +77,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "sigma": 2.0,
     },
 }
-# The places that may look at a record: the answer to a booked question, the teachers that answer such questions (their
-# parts and their lessons), and the check of what a reader gave.
+# The places that may look at a record: the answer to a booked question, a sum or a choice, the teachers that answer such
+# questions (their parts and their lessons), and the check of what a reader gave.
 ALLOWED = (
     ClippedSums._sample.__code__,
     ClippedSums._summed.__code__,
     checked_records.__code__,
     partition.__code__,
     Ensemble._reals.__code__,
+    Chooser._counts.__code__,
+    Chooser._worth.__code__,
 )
 
 
@@ -152,7 +158,7 @@ class PoisonedSource:
         return Records(random.random(shape, dtype=np.float32).view(Poisoned), y.view(Poisoned))
 
 
-TABLES_ONLY = ("mosaic",)
+TABLES_ONLY = ("mosaic", "aim", "mst", "privbayes")
 
 
 @pytest.fixture

@@ -70,8 +70,9 @@ def cells() -> Cells:
         Cut(start=0, numbers=1, edges=edges, missing=True),
         Cut(start=9, numbers=1, edges=edges),
         Cut(start=20, numbers=5, edges=edges[:0]),
+        Cut(start=25, numbers=5, edges=edges[:0], missing=True, groups=(1, 0, 1, 2, 0)),
     )
-    return Cells(cuts=cuts, tuples=((0,), (0, 1), (1, 2), (0, 1, 2), (2, 0)))
+    return Cells(cuts=cuts, tuples=((0,), (0, 1), (1, 2), (0, 1, 2), (2, 0), (3,), (2, 3)))
 
 
 MAPPINGS: dict[str, Map] = {

@@ -269,7 +269,7 @@ def test_a_condenser_takes_rows_and_keeps_the_model(tmp_path: Path) -> None:
     condenser = limbeck.Condenser(method="mosaic", epsilon=5.0, settings=settings)
     condenser.fit(records.x, records.y, schema=SCHEMA, out=tmp_path / "out")
     assert len(condenser.y_) == 70 and len(condenser.generator_.sample(9, where=["age>60"])[1]) == 9
-    assert condenser.set_params(settings={}).plan(SCHEMA).settings["per_class"] == 50
+    assert condenser.set_params(settings={}).plan(SCHEMA).settings["per_class"] == 0  # a whole table
 
 
 def test_the_command_writes_rows_and_spends_nothing(made: Path, tmp_path: Path, cli: Cli) -> None:

@@ -17,7 +17,7 @@ from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, BudgetRefused, DataUnreadable, RunConflict, WallBreach
 from limbeck.experiments import demo
 from limbeck.methods import default_method, method_named
-from limbeck.runs.estimator import ArraySource
+from limbeck.runs.in_memory import ArraySource
 from limbeck.vault.api import Identity
 
 SCHEMA = Schema(name="own", shape=(4,), classes=("a", "b"), records=200, low=0, high=1, augmentation=())
@@ -44,7 +44,7 @@ def test_class_names_and_lists_are_labels_and_records_too() -> None:
 
 def test_init_only_stores_its_parameters() -> None:
     given = {"method": "nonsense", "epsilon": -1, "delta": "x", "per_class": object(), "settings": 3}
-    given |= {"ledger": 4, "device": None, "insecure_seed": "seed"}
+    given |= {"ledger": 4, "device": None, "insecure_seed": "seed", "rows": "many"}
     condenser = Condenser(**given)
     assert vars(condenser) == given == condenser.get_params()
     assert list(inspect.signature(Condenser).parameters) == list(condenser.get_params())
@@ -141,10 +141,10 @@ def test_plan_grant_ask_close() -> None:
 
 
 def test_the_default_method_is_that_of_the_commands_and_of_the_demonstration() -> None:
-    """The commands leave it to the schema; a condenser, which knows none before `fit`, has that of images."""
+    """All of them leave it to the schema."""
     defaults = [inspect.signature(call).parameters["method"].default for call in (Condenser, runs.plan, runs.condense)]
     image = Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=100)
-    assert defaults == [demo.METHOD, None, None] and default_method(image) == demo.METHOD
+    assert defaults == [None, None, None] and default_method(image) == demo.METHOD
 
 
 # --- persons ---

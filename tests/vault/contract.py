@@ -16,7 +16,7 @@ from limbeck.data import Records
 from limbeck.errors import BudgetRefused, DataUnreadable, RunConflict, WallBreach
 from limbeck.privacy.accounting import price
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Grant, Identity, OneHot, Randomness, Vault
 
@@ -74,8 +74,8 @@ def query_of(**changes: object) -> ClippedSum:
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def plan_of(*queries: ClippedSum, dataset: str = SCHEMA.name) -> Plan:
-    asked = queries or (query_of(),)
+def plan_of(*queries: Query, dataset: str = SCHEMA.name) -> Plan:
+    asked: tuple[Query, ...] = queries or (query_of(),)
     return Plan(dataset=dataset, method="test", settings={}, queries=asked, price=price(asked, DELTA))
 
 

@@ -17,9 +17,10 @@ from limbeck.data import Records
 from limbeck.errors import BudgetRefused, RunConflict, WallBreach
 from limbeck.privacy.accounting import price
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.queries import Choice, ClippedSum
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Answer, Grant, Map, Question, Randomness, State
+from limbeck.vault.api import Answer, Asked, Grant, Map, MarginalErrors, Randomness, State
+from limbeck.vault.choices import SCORES
 from limbeck.vault.encoding import encode
 from limbeck.vault.maps import MAPS
 from limbeck.vault.noise import SecretStream
@@ -101,25 +102,41 @@ class FakeVault:
                 self.give_back(grant)
                 raise
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         booking, query = self._books.booking(grant.id), grant.plan.query(label)
         if booking.state == "void":
             raise RunConflict("The booking was given back.")
-        if not isinstance(query, ClippedSum) or not 0 <= index < query.count:
+        if not isinstance(query, ClippedSum | Choice) or not 0 <= index < query.count:
             raise WallBreach("The plan has no such answer.")
-        if mapping.kind != query.map or MAPS.get(mapping.kind) is not type(mapping):
+        known: type | None = (MAPS if isinstance(query, ClippedSum) else SCORES).get(mapping.kind)
+        if mapping.kind != query.map or known is not type(mapping):
             raise WallBreach("It was booked with another map.")
-        assert isinstance(mapping, Map)
         if (label, index) not in booking.answers:
             if booking.state != "open":
                 raise RunConflict("The booking is closed.")
             self.open_records(grant)
-            values = self._noised(query, index, mapping).astype(np.float32)
+            if isinstance(query, Choice):
+                assert isinstance(mapping, MarginalErrors)
+                values = self._chosen(query, index, mapping).astype(np.float32)
+            else:
+                assert isinstance(mapping, Map)
+                values = self._noised(query, index, mapping).astype(np.float32)
             booking.answers[label, index] = (mapping.digest(), values)
         digest, kept = booking.answers[label, index]
         if kept is None or digest != mapping.digest():
             raise RunConflict("It was given for another question, or forgotten.")
-        return Answer(kept.copy() if query.by_class else kept[0].copy(), query.noise_std)
+        by_class = isinstance(query, ClippedSum) and query.by_class
+        return Answer(kept.copy() if by_class else kept[0].copy(), query.noise_std)
+
+    def _chosen(self, query: Choice, index: int, asked: MarginalErrors) -> np.ndarray:
+        """The highest score after Gumbel noise, in doubles, which is the same mechanism up to their rounding."""
+        assert self._records is not None
+        x, y = encode(self._records.x, self.describe()), torch.from_numpy(self._records.y)
+        rows = (asked.cells.rows(x, y) / asked.cells.weight).double().sum(0) * min(query.clip, 1.0)
+        parts = torch.split((rows - asked.estimates).abs(), list(asked.cells.sizes))
+        scores = asked.weights.numpy() * (np.array([float(part.sum()) for part in parts]) - asked.penalties.numpy())
+        bits = self._randomness.stream(f"noise of {query.label}", index).integers(asked.candidates)
+        return np.array([[np.argmax(scores - query.noise_std * np.log(-np.log((bits + 0.5) / 2.0**64)))]])
 
     def _noised(self, query: ClippedSum, index: int, mapping: Map) -> np.ndarray:
         total = self._sum(query, mapping, self._randomness.stream(query.label, index))

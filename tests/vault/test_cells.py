@@ -67,3 +67,46 @@ def test_more_cells_than_fit_are_refused_before_anything_is_made() -> None:
 def test_cuts_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         dataclasses.replace(AGE, **wrong)
+
+
+GROUPED = Cut(start=2, numbers=3, edges=NONE, groups=(1, 0, 1))
+
+
+def test_categories_of_a_group_have_one_cell_and_missing_the_last() -> None:
+    x = torch.tensor([[0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 1.0]])
+    assert GROUPED.of(x).tolist() == [1, 0, 1, 1] and GROUPED.cells == 2
+    gaps = dataclasses.replace(GROUPED, missing=True)
+    assert gaps.of(x).tolist() == [1, 0, 1, 2] and gaps.cells == 3
+    wild = torch.tensor([[value] * 6 for value in (math.nan, math.inf, -math.inf, 0.0)])
+    assert gaps.of(wild).max() < 3
+
+
+def test_other_groups_are_another_question_and_none_is_the_one_it_always_was() -> None:
+    digests = {Cells(cuts=(cut,), tuples=((0,),)).digest() for cut in (CITY, GROUPED)}
+    digests.add(Cells(cuts=(dataclasses.replace(GROUPED, groups=(0, 1, 1)),), tuples=((0,),)).digest())
+    assert len(digests) == 3
+    assert len(Cells(cuts=(CITY,), tuples=((0,),)).parameters()["cuts"][0]) == 4
+
+
+@pytest.mark.parametrize("groups", [(0, 1), (0, 1, 1, 0), (0, 2, 0), (1, 1, 1), (-1, 0, 0)])
+def test_groups_that_leave_a_category_or_a_cell_out_are_refused(groups: tuple[int, ...]) -> None:
+    with pytest.raises(BadInput, match="every cell has a number"):
+        dataclasses.replace(CITY, groups=groups)
+
+
+def test_a_label_is_a_column_and_none_is_out_of_range() -> None:
+    mapping = Cells(cuts=(AGE, CITY), tuples=((2,), (1, 2)), classes=2)
+    x = torch.tensor([[0.0, 0, 1, 0, 0], [0.0, 0, 0, 0, 1], [0.0, 0, 0, 1, 0]])
+    y = torch.tensor([0, 1, 7])  # one that there should not be counts as the last
+    counts = mapping.counts(x, y, torch.ones(3, dtype=torch.float64))
+    assert counts.tolist() == [1, 2, 1, 0, 0, 1, 0, 1]
+    total = mapping.clipped_sum(x, torch.zeros_like(y), y, 1, Bound(1.0, 2.0**-30))[0]
+    assert torch.equal(total, counts * (total.max() / 2)) and torch.equal(mapping.rows(x, y).sum(0) > 0, counts > 0)
+
+
+def test_a_label_makes_another_question_and_its_absence_none() -> None:
+    plain = Cells(cuts=(AGE,), tuples=((0,),))
+    assert "classes" not in plain.parameters()  # stored answers of older versions keep their digests
+    assert dataclasses.replace(plain, classes=2).digest() != plain.digest()
+    with pytest.raises(BadInput, match="classes"):
+        Cells(cuts=(AGE,), tuples=((0,),), classes=-1)

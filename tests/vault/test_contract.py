@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
+from choice_contract import ChoiceContract
 from contract import DELTA, SCHEMA, Premises, Source, VaultContract
 from fake import Books, FakeVault
 
 from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import Choice
 from limbeck.vault.api import Answer, Grant, Randomness, Vault
+from limbeck.vault.choices import SCORES
 from limbeck.vault.ensemble.kinds import QUESTIONS, TEACHERS
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
@@ -55,13 +60,13 @@ class FakePremises(Premises):
         return self._books.spent
 
 
-class TestLocalVault(VaultContract):
+class TestLocalVault(VaultContract, ChoiceContract):
     @pytest.fixture
     def premises(self, tmp_path: Path) -> Premises:
         return LocalPremises(tmp_path)
 
 
-class TestFakeVault(VaultContract):
+class TestFakeVault(VaultContract, ChoiceContract):
     @pytest.fixture
     def premises(self, tmp_path: Path) -> Premises:
         return FakePremises(tmp_path)
@@ -81,7 +86,7 @@ def test_the_contract_is_all_of_the_protocol() -> None:
 
 
 def test_the_closed_lists_are_what_they_say() -> None:
-    for listed in (MAPS, TEACHERS, QUESTIONS):
+    for listed in (MAPS, TEACHERS, QUESTIONS, SCORES):
         assert listed and all(kind == member.kind for kind, member in listed.items())
 
 
@@ -166,14 +171,36 @@ def given_back_when_answered(kind: type[Any]) -> type[Any]:
     return Generous
 
 
+def scores_taken_twice(kind: type[Any]) -> type[Any]:
+    """Chooses as if twice the epsilon had been paid."""
+
+    class Sharp(kind):  # type: ignore[misc, valid-type]
+        def ask(self, grant: Grant, label: str, index: int, mapping: Any) -> Answer:
+            query = grant.plan.query(label)
+            if not isinstance(query, Choice):
+                return super().ask(grant, label, index, mapping)
+            sharp = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
+            changed = tuple(sharp if each is query else each for each in grant.plan.queries)
+            plan = dataclasses.replace(grant.plan, queries=changed)
+            with mock.patch.object(type(grant.plan), "query", lambda _, asked: plan_query(plan, asked)):
+                return super().ask(grant, label, index, mapping)
+
+    return Sharp
+
+
+def plan_query(plan: Plan, label: str) -> Any:
+    return next((query for query in plan.queries if query.label == label), None)
+
+
 FAULTS = (
     noise_taken_off, a_record_left_out, clip_forgotten, read_before_booking, answer_drawn_again, given_back_when_answered,
+    scores_taken_twice,
 )  # fmt: skip
 
 
 def failures(premises: type[Premises], tmp_path: Path) -> Iterator[str]:
     """The tests of the contract that fail on these premises, one after the other."""
-    for name, test in vars(VaultContract).items():
+    for name, test in (vars(VaultContract) | vars(ChoiceContract)).items():
         if not name.startswith("test_"):
             continue
         marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
@@ -182,7 +209,7 @@ def failures(premises: type[Premises], tmp_path: Path) -> Iterator[str]:
             folder.mkdir()
             named = {marks[0].args[0]: value} if marks else {}
             try:
-                test(VaultContract(), premises(folder), **named)
+                test(None, premises(folder), **named)
             except (Exception, pytest.fail.Exception):
                 yield name
 

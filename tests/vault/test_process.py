@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from choice_contract import ChoiceContract
 from contract import SCHEMA, Premises, Source, VaultContract, plan_of, query_of, records_of
 from process_serving import Served, served
 from test_contract import LocalPremises
@@ -55,7 +56,7 @@ class ProcessPremises(LocalPremises):
         return self._stack.enter_context(served(source, self._ledger, randomness)).vault
 
 
-class TestProcessVault(VaultContract):
+class TestProcessVault(VaultContract, ChoiceContract):
     @pytest.fixture
     def premises(self, tmp_path: Path) -> Iterator[Premises]:
         with contextlib.ExitStack() as stack:

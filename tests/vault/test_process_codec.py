@@ -11,14 +11,25 @@ from typing import Any
 
 import pytest
 import torch
+from choice_contract import candidates
 from contract import plan_of, query_of
 
 from limbeck.errors import LimbeckError
 from limbeck.nets.training.augment import Augmentation
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import ClippedSum, TeacherGradient, TeacherVote
+from limbeck.privacy.queries import Choice, ClippedSum, TeacherGradient, TeacherVote
 from limbeck.privacy.schema import Column, Schema
-from limbeck.vault.api import Critic, CriticGradient, Discriminator, EnsembleSpec, Grant, Identity, Map, Question
+from limbeck.vault.api import (
+    Critic,
+    CriticGradient,
+    Discriminator,
+    EnsembleSpec,
+    Grant,
+    Identity,
+    Map,
+    Question,
+    Scores,
+)
 from limbeck.vault.ensemble.kinds import QUESTIONS, TEACHERS
 from limbeck.vault.maps import MAPS
 from limbeck.vault.process.requests import REPLIES, REQUESTS, Ask, Book, Described, message_of, read
@@ -40,7 +51,7 @@ def sent(said: Any, listed: Any = REQUESTS) -> Any:
     return read(Message(message.kind, values, tensors), listed)
 
 
-def carried(mapping: Map | Question) -> Any:
+def carried(mapping: Map | Question | Scores) -> Any:
     return sent(Ask(GRANT, "sums", 3, mapping)).mapping
 
 
@@ -64,6 +75,13 @@ def test_a_question_has_the_same_digest_after_the_wire(kind: type[Question]) -> 
     asked = question(kind, 4)
     found = carried(asked)
     assert type(found) is kind and found.digest() == asked.digest() and found.identity() == asked.identity()
+
+
+def test_scores_have_the_same_digest_after_the_wire() -> None:
+    asked = candidates()
+    found = carried(asked)
+    assert type(found) is type(asked) and found.digest() == asked.digest() and found.cells == asked.cells
+    assert found.digest() != carried(candidates(1.5)).digest()
 
 
 def test_every_teacher_is_carried() -> None:
@@ -106,6 +124,7 @@ QUERIES = (
     query_of(label="a", noise_multiplier=0.0, clip=math.inf),
     query_of(label="b", rate=(0.1, 0.2, 0.3), by_class=False),
     TeacherVote(label="c", map="sign_vote", clip=3.0, noise_multiplier=4.0, teachers=6, count=2),
+    Choice(label="e", map="marginal_errors", clip=1.0, noise_multiplier=4.0, count=2),
     TeacherGradient(label="d", map="critic_gradient", clip=3.0, noise_multiplier=4.0, teachers=6, draws=2),
 )
 

@@ -16,7 +16,7 @@ from limbeck.cli.options import Data, Json, Label, LedgerPath, Root, SchemaPath,
 from limbeck.cli.output import emit, table
 from limbeck.errors import BadInput
 from limbeck.privacy.numbers import finite_or_word
-from limbeck.privacy.schema import ADD_REMOVE
+from limbeck.privacy.unit import ADD_REMOVE
 
 Dataset = Annotated[str, typer.Argument(help="The data set's name: a named set, or the name in its schema.")]
 budget = typer.Typer(help="Set and show the privacy budget of each data set.", pretty_exceptions_enable=False)

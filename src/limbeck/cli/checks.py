@@ -81,10 +81,14 @@ def verify(
         "public_key": None if certificate.signature is None else certificate.signature.public_key,
         "known_faults": known_faults(certificate),
     }
+    constraints = certificate.public_assumptions.constraints
+    if constraints:
+        values["constraints_kept"] = len(constraints)
     unit = certificate.unit if certificate.unit == UNIT_RECORD else unit_words(certificate.unit)
     lines = [
         f"verified: epsilon {values['epsilon']}, delta {values['delta']:g}, {values['adjacency']}, unit {unit}",
         f"{values['files']} files unchanged; signed by {values['public_key']}",
+        *([f"every row keeps to the {len(constraints)} declared constraints"] if constraints else []),
         *(f"BUT: {fault}" for fault in values["known_faults"]),
     ]
     if certificate.federation is not None:

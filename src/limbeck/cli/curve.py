@@ -40,12 +40,13 @@ def curve(
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_path
+    from limbeck.release.statement import public_schema
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
     for path in (out, picture):
         require_result_path(path)
-    source = data_reference(test, schema, label, root).source("test")
+    source = data_reference(test, schema, label, root).source("test", public_schema(release))
     ready(source)
     protocol = EvaluationProtocol(models=(model,), preset=preset, repeats=repeats, seed=seed, device=device)
     with reporter() as shown:
@@ -59,7 +60,8 @@ def curve(
         (point.step, point.epsilon, f"{point.accuracy.mean:.2f}", std_text(point.accuracy.std))
         for point in result.points
     ]
-    emit(as_json, result.to_dict(), [result.title or "", *table(rows)])
+    form = [] if result.form is None else [f"trained on {result.form} rows"]
+    emit(as_json, result.to_dict(), [result.title or "", *table(rows), *form])
 
 
 def _picture(curve: PrivacyCurve) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,11 +64,19 @@ def draft_schema(
             "inside each class.",
         ),
     ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target", help="A column that models are to predict, besides a label or without one. May be repeated."
+        ),
+    ] = None,
+    no_label: Annotated[bool, typer.Option("--no-label", help="A table whose rows are of no class.")] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write it; standard output if left out.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a first schema for your data. Entries read off the records wait for your word that they are public."""
-    from limbeck.data.draft import draft
+    from limbeck.data.draft import draft_of
+    from limbeck.data.surveyed import Wanted
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_outside
 
@@ -77,22 +86,35 @@ def draft_schema(
         raise RunConflict(f"{out} exists already; it is not overwritten. Choose another --out.")
     if out is not None and not out.absolute().parent.is_dir():
         raise OutputFault(f"The folder {out.absolute().parent} does not exist.")
-    text = draft(path, label, unit)
+    wanted = Wanted(label=label, unit=unit, targets=tuple(target or ()), unlabelled=no_label, ask=asker())
+    found = draft_of(path, wanted)
+    for sentence in found.aloud:
+        print(sentence, file=sys.stderr)
+    values = {"schema": found.text, "left_out": dict(found.left_out), "remarks": list(found.remarks)}
     if out is None:
-        emit(as_json, {"schema": text}, [text])
+        emit(as_json, values, [found.text])
         return
-    write_atomic(out, text.encode())
+    write_atomic(out, found.text.encode())
     # A draft holds entries read off private records, so it is nobody else's to read.
     os.chmod(out, 0o600)
-    left_out = text.count("\n# Left out: column ")
     emit(
         as_json,
-        {"schema": text, "path": str(out)},
+        {**values, "path": str(out)},
         [
             f"{out} is written. Check each entry under 'unconfirmed', then remove it from that list.",
-            *([f"{left_out} columns are left out; the file says why."] if left_out else []),
+            *([f"{len(found.left_out)} columns are left out; the file says why."] if found.left_out else []),
         ],
     )
+
+
+def asker() -> Callable[[str], bool] | None:
+    """Puts a question to the person at the terminal; None where there is none."""
+
+    def ask(question: str) -> bool:
+        print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+    return ask if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
 def ready(*sources: DataSource | Elsewhere | None) -> None:

@@ -15,8 +15,10 @@ from limbeck.errors import BadInput
 
 if TYPE_CHECKING:
     from limbeck.data import DataSource
+    from limbeck.evaluate.accuracy import Accuracy
     from limbeck.evaluate.evaluation import Evaluation
     from limbeck.evaluate.row import Row
+    from limbeck.evaluate.target_score import TargetScore
 
 MOST_CLASSES = 8
 
@@ -102,7 +104,7 @@ def evaluate(
     require_result_path(out)
     _refuse_odd_pairs(release, test, real, calibrated, subsample, control)
     text = {name: None if path is None else str(path) for name, path in (("schema", schema), ("root", root))}
-    tested, trained = _sources(test, real, calibrated, {**text, "label": label})
+    tested, trained = _sources(test, real, calibrated, {**text, "label": label}, release)
     ready(tested, trained)
     names = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
     protocol = EvaluationProtocol(models=names, preset=preset, repeats=repeats, seed=seed, device=device)
@@ -141,13 +143,19 @@ def _refuse_odd_pairs(
 
 
 def _sources(
-    test: str | None, real: str | None, calibrated: bool, where: dict[str, str | None]
+    test: str | None, real: str | None, calibrated: bool, where: dict[str, str | None], release: Path | None
 ) -> tuple[DataSource, DataSource | None]:
-    """The test records, and the real training records where they are asked for. Opening them reads none."""
+    """The test records, and the real training records where they are asked for. Opening them reads none.
+
+    A path without a schema has that of the release.
+    """
     from limbeck.data.source import split_suffix
+    from limbeck.release.statement import public_schema
+
+    default = None if release is None else public_schema(release)
 
     def opened(data: str, split: str) -> DataSource:
-        return data_reference(data, where["schema"], where["label"], where["root"]).source(split)
+        return data_reference(data, where["schema"], where["label"], where["root"]).source(split, default)
 
     given = test or real
     assert given is not None
@@ -172,15 +180,43 @@ def _lines(result: Evaluation) -> list[str]:
             majority,
             *_whose(result),
         ]
+    if not result.rows:
+        return [*_targets(result), *_whose(result)]
     extra = [name for name, value in EXTRA.items() if any(value(row) is not None for row in result.rows)]
     rows: list[tuple[object, ...]] = [("model", "mean", "std", *extra, "runs")]
     rows += [_cells(row, extra) for row in result.rows]
-    form = "" if result.form is None else f"; {result.form} rows"
+    form = (
+        "" if result.form is None else f"; {result.form} {'numbers of set.npz' if result.form == 'exact' else 'rows'}"
+    )
     lines = [*table(rows), *_by_class(result.rows), f"{majority}; preset {result.preset}; {result.labels} labels{form}"]
     mean = result.classifiers_mean
     if mean is not None:
         lines.append(f"mean of {mean.classifiers} of GS-WGAN's 13 classifiers: {mean.mean:.2f}")
-    return lines + _remarks(result, extra) + _whose(result)
+    return lines + _targets(result) + _remarks(result, extra) + _whose(result)
+
+
+def _targets(result: Evaluation) -> list[str]:
+    """Each target of a table with each model: of a number R2 and the mean absolute error, of a category accuracy and AUC."""
+    if not result.targets:
+        return []
+    kept: dict[str, Callable[[TargetScore], Accuracy | None]] = {
+        "R2": lambda each: each.r2,
+        "MAE": lambda each: each.mae,
+        "accuracy": lambda each: each.accuracy,
+        "AUC": lambda each: each.area_under_curve,
+    }
+    measures = {name: value for name, value in kept.items() if any(value(each) for each in result.targets)}
+    has_ceiling = any(each.ceiling is not None for each in result.targets)
+    rows: list[tuple[object, ...]] = [("target", "model", *measures, *(["ceiling"] if has_ceiling else []))]
+    for each in result.targets:
+        cells = [_brief(None if (found := value(each)) is None else found.mean) for value in measures.values()]
+        rows.append((each.target, each.model, *cells, *([_brief(each.ceiling)] if has_ceiling else [])))
+    skipped = [f"{each.target}, {each.model}: {each.skipped}" for each in result.targets if each.skipped]
+    return [*table(rows), *skipped]
+
+
+def _brief(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _by_class(rows: Sequence[Row]) -> list[str]:

@@ -12,7 +12,7 @@ from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
 from limbeck.cli.output import emit, reporter, table
 
 if TYPE_CHECKING:
-    from limbeck.evaluate.fidelity_result import Fidelity
+    from limbeck.evaluate.fidelity_result import Fidelity, Reference
     from limbeck.evaluate.inception_score import InceptionScore
     from limbeck.evaluate.neighbours import Memorisation
     from limbeck.evaluate.table_marginals import TableMarginals
@@ -58,13 +58,15 @@ def fidelity(
     from limbeck.files import as_json as json_bytes
     from limbeck.files import write_atomic
     from limbeck.release.destination import require_result_path
+    from limbeck.release.statement import public_schema
     from limbeck.runs.execution import checked_device
 
     checked_device(device)
     require_result_path(out, "Figures of private records are")
     options = Options(inception=inception, most=most, epochs=judge_epochs, device=device)
-    train = data_reference(data, schema, label, root).source("train")
-    tested = data_reference(test or data, schema, label, root).source("test")
+    stated = public_schema(release)
+    train = data_reference(data, schema, label, root).source("train", stated)
+    tested = data_reference(test or data, schema, label, root).source("test", stated)
     ready(train, tested)
     with reporter() as shown:
         result = fidelity_of_release(release, train, tested, options, shown)
@@ -85,16 +87,21 @@ def _lines(result: Fidelity) -> list[str]:
         rows.append((f"FID ({fid.weights} weights)", _figure(fid.set, ".4g"), _figure(fid.real_train, ".4g")))
     rows.append(("precision", *(_figure(side.precision, ".3f") for side in sides)))
     rows.append(("recall", *(_figure(side.recall, ".3f") for side in sides)))
-    reference = result.reference
     return [
         "OWNER'S EDITION: measured on private records. Never share it.",
         *table(rows),
         *([] if result.real_test is None else [f"real test records: inception score {_score(result.real_test)}"]),
         *([] if result.marginals is None else _of_a_table(result.marginals)),
         *([] if result.nearest is None else _memorised(result.nearest)),
-        f"judge: {reference.spec['kind']}, {reference.epochs} epochs, {_figure(reference.test_accuracy, '.2f')} % of the "
-        "test records right",
+        _judged_by(result.reference),
     ]
+
+
+def _judged_by(reference: Reference) -> str:
+    if reference.spec["kind"] == "none":
+        return "judge: none, because there is no label to learn; distances are between encoded rows"
+    right = _figure(reference.test_accuracy, ".2f")
+    return f"judge: {reference.spec['kind']}, {reference.epochs} epochs, {right} % of the test records right"
 
 
 def _of_a_table(found: TableMarginals) -> list[str]:
@@ -105,8 +112,15 @@ def _of_a_table(found: TableMarginals) -> list[str]:
     worst = sorted(found.columns, key=lambda column: -(column.total_variation or 0))[:3]
     named = ", ".join(f"{column.name} {_figure(column.total_variation, '.4f')}" for column in worst)
     lost = sum(each.shares.synthetic == 0 for each in found.rare)
+    broken = f"rows that break a constraint: {found.broken} of the set, {found.real_broken} of the real training rows"
+    correlated = found.correlations
+    apart = (
+        [] if correlated is None else [f"correlations differ by {_figure(correlated.mean_error, '.3f')} in the mean"]
+    )
     return [
         *table(rows),
+        *apart,
+        *([] if found.broken is None else [broken]),
         f"farthest columns: {named}",
         f"rare categories (at most 1 % of the real rows): {len(found.rare)}, of which {lost} are not in the set",
     ]

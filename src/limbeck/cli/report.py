@@ -56,12 +56,13 @@ def report(
     """Write one HTML page about a release: what was asked, spent and promised, its pictures and scores. Needs no network."""
     from limbeck.files import write_atomic
     from limbeck.release.editions import OWNER, checked_edition
+    from limbeck.release.statement import public_schema
     from limbeck.report.gather import Sources, default_report_path, gather, require_report_path
     from limbeck.report.page import render
 
     path = out or default_report_path(run, checked_edition(edition))
     require_report_path(path)
-    real = None if data is None else data_reference(data, schema, label, root).source()
+    real = None if data is None else data_reference(data, schema, label, root).source("train", public_schema(run))
     ready(real)
     sources = Sources(
         run=run,

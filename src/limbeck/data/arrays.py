@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from limbeck.data.limits import array_bytes, require_count, require_room
-from limbeck.data.records import Array, Records, as_records, require_form, require_ids
+from limbeck.data.records import Array, Records, as_records, no_labels, require_form, require_ids
 from limbeck.data.units import require_one_id, unit_codes
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError, ran_out
 from limbeck.privacy.schema import Schema
@@ -43,14 +43,19 @@ class Header:
 
 
 def arrays(path: Path, schema: Schema | None = None, unit: str | None = None) -> tuple[Array, Array, Array | None]:
-    """The arrays x and y as they are stored, and the array of the persons where its name is given."""
+    """The arrays x and y as they are stored, and the array of the persons where its name is given.
+
+    Without a label y is not looked at.
+    """
+    names = ("x", "y") if schema is None or schema.has_label else ("x",)
     if unit in ("x", "y"):
         raise BadInput(
             f"The unit '{unit}' is the array of the records or the labels; the persons need an array of their own."
         )
 
     def judge(headers: dict[str, Header]) -> None:
-        x, y = headers["x"], headers["y"]
+        x = headers["x"]
+        y = headers["y"] if "y" in headers else Header(x.shape[:1], np.dtype(np.int64))
         if schema is not None:
             require_form(x.shape, y.shape, schema, str(path))
             require_count(x.shape[0], schema, path)
@@ -59,8 +64,9 @@ def arrays(path: Path, schema: Schema | None = None, unit: str | None = None) ->
             require_one_id(persons.shape, persons.dtype, str(path))
             require_ids(y.shape[0] if y.shape else 0, persons.shape[0], str(path))
 
-    found = stored(path, ("x", "y") if unit is None else ("x", "y", unit), schema, judge)
-    return found["x"], found["y"], None if unit is None else found[unit]
+    found = stored(path, names if unit is None else (*names, unit), schema, judge)
+    y = found["y"] if "y" in found else no_labels(found["x"])
+    return found["x"], y, None if unit is None else found[unit]
 
 
 def stored(

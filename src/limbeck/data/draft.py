@@ -1,4 +1,4 @@
-"""A first schema for data that has none, as TOML text for the owner to check.
+"""A first schema for data that has none, for the owner to check.
 
 Whatever was read off the records is listed under `unconfirmed`, and no plan is made from the schema while an entry is
 left there: the owner, not this tool, decides what is public.
@@ -6,132 +6,69 @@ left there: the owner, not this tool, decides what is public.
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from limbeck.data.draft_text import Draft, written
+from limbeck.data.frames import arrow_column, cells_of, form_of, is_gap, is_odd
 from limbeck.data.limits import require_plain
-from limbeck.data.named import ALL_FAMILIES
-from limbeck.data.rounding import round_count
-from limbeck.data.survey import Survey, survey
+from limbeck.data.survey import survey
+from limbeck.data.survey_table import survey_table
+from limbeck.data.surveyed import Wanted
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, out_of_memory, ran_out
-from limbeck.privacy.schema import Column, Schema
 from limbeck.privacy.unit import UNIT_RECORD
 
 
 def draft(path: Path, label: str | None = None, unit: str | None = None) -> str:
-    """The TOML text of a schema. Reads the records; the text stays with the owner until it is checked.
+    """The TOML text of a schema. Reads the records; the text stays with the owner until it is checked."""
+    return draft_of(path, Wanted(label=label, unit=unit)).text
 
-    `unit` names the column, the array or the level of folders that says who a record is about. It is never chosen here: that one
-    person has several records is the owner's to know.
+
+def draft_of(path: Path, wanted: Wanted, name: str | None = None) -> Draft:
+    """A first schema for the data at a path.
+
+    `wanted.unit` names the column, the array or the level of folders that says who a record is about. It is never chosen here:
+    that one person has several records is the owner's to know.
     """
     path = Path(path)
-    if unit == UNIT_RECORD:
-        unit = None
-    if unit is not None and unit == label:
-        raise BadInput(f"--unit and --label are both '{unit}'; who a record is about cannot be its class.")
+    wanted = _checked(wanted)
     if not path.exists():
         raise DataNotFound(f"There is no file or folder {path}.")
     require_plain(path)
     try:
-        text = "\n".join(_lines(path, survey(path, label, unit))) + "\n"
+        return written(survey(path, wanted), name or _name(path), str(path))
     except (MemoryError, RuntimeError, OSError) as error:
         if ran_out(error):
             raise out_of_memory(f"to look at {path}") from None
         if not isinstance(error, OSError):
             raise
         raise DataUnreadable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
-    try:  # a draft that cannot be read back says so now, not in the next command
-        Schema.from_dict(tomllib.loads(text))
-    except (BadInput, ValueError):  # without the reason, which may quote the records
-        raise BadInput(
-            f"The records of {path} have names or values that no schema can hold; write one by hand."
-        ) from None
-    return text
 
 
-def _text(value: str) -> str:
-    """A TOML string; JSON escapes all that TOML wants escaped but the delete character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def draft_of_frame(frame: Any, name: str, wanted: Wanted) -> Draft:
+    """A first schema for a frame of pandas, polars or Arrow."""
+    wanted, form = _checked(wanted), form_of(frame)
+    columns = {each: arrow_column(frame, each, form) for each in form.types}
+    unfit = {each: "holds lists, records, bytes or spans of time" for each, column in columns.items() if is_odd(column)}
+    texts = {each: _texts(column) for each, column in columns.items() if each not in unfit}
+    where = f"The {form.kind} frame"
+    if not len(frame) or not texts:
+        raise BadInput(f"{where} holds no record.")
+    return written(survey_table(texts, wanted, where, unfit), name, where)
 
 
-def _list(values: Sequence[str]) -> str:
-    line = "[" + ", ".join(_text(value) for value in values) + "]"
-    return line if len(line) <= 100 else "[\n" + "".join(f"    {_text(value)},\n" for value in values) + "]"
+def _texts(column: Any) -> list[str]:
+    """Cells as they would stand in a file; nothing for those without a value."""
+    return ["" if is_gap(cell) else str(cell) for cell in cells_of(column)]
 
 
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-
-
-def _value(value: float | str) -> str:
-    return _text(value) if isinstance(value, str) else _number(value)
-
-
-def _lines(path: Path, found: Survey) -> list[str]:
-    if len(found.sizes) < 2:
-        raise BadInput(f"{path} has {len(found.sizes)} class; a labelled set needs at least 2.")
-    if found.left_out and not found.columns:
-        raise BadInput(
-            f"{path}: no column is left beside the label; the {len(found.left_out)} others look like identifiers or free text, "
-            "or have no value. Write a schema by hand."
-        )
-    total = sum(found.sizes.values())
-    taken = "rates" if found.persons else "rates and the limit on delta"
-    lines = [
-        "# Draft of a schema: what may be publicly known about the data. Read off the records; check every entry",
-        "# named under 'unconfirmed', change it to what is public anyway, and take its name off that list.",
-        "# An entry that is only known from the records is not public: give a wider range, a rounder number.",
-        f"unconfirmed = {_list(_unconfirmed(found))}",
-        "",
-        "# The name stands for the data in the privacy ledger: one name, one budget.",
-        f"name = {_text(_name(path))}",
-        "",
-        "# One class per label. Is the list public, also the rare ones?",
-        f"classes = {_list(list(found.sizes))}",
-        f"label = {_text(found.label)}",
-        "",
-        f"# About how many records there are, rounded; {taken} are taken from it.",
-        f"records = {round_count(total)}",
-        "",
-        *_person_lines(found, round_count(total)),
-        *_form(found),
-        "",
-        "# Class sizes, only if they are public; without them a method buys the counts from its budget.",
-        f"# class_sizes = [{', '.join(str(size) for size in found.sizes.values())}]",
-    ]
-    for name, why in found.left_out.items():
-        comment = name.encode("unicode_escape").decode()
-        lines += ["", f"# Left out: column {comment} {why}. Add it if it is wanted."]
-    for column in found.columns:
-        lines += ["", *_column_lines(column, found.says.get(column.name, ""))]
-    return lines
-
-
-def _person_lines(found: Survey, records: int) -> list[str]:
-    """The entries about persons; or, as a comment, what may say who a record is about."""
-    lines = []
-    for name in found.maybe_persons:
-        comment = name.encode("unicode_escape").decode()
-        lines += [
-            f"# Does {comment} say who a record is about? Then one person may have several records, and the promise is for",
-            "# one record only. To protect a person with all of their records, draft again with --unit and this name.",
-            "",
-        ]
-    if found.persons is None:
-        return lines
-    persons = found.persons
-    return [
-        "# Who a record is about: neighbours differ by all records of one person. And about how many persons there are,",
-        "# rounded; the limit on delta is taken from it.",
-        f"unit = {_text(persons.unit)}",
-        f"units = {max(1, min(round_count(persons.count), records))}",
-        "# At most so many records of one person are used in an answer. Without it all are, and add no more than one record may.",
-        f"# Records that half of the persons have at most: {persons.usual}. That one person has at most: {persons.most}.",
-        "# unit_records = 10",
-        "",
-    ]
+def _checked(wanted: Wanted) -> Wanted:
+    if wanted.unit == UNIT_RECORD:
+        wanted = replace(wanted, unit=None)
+    if wanted.unit is not None and wanted.unit == wanted.label:
+        raise BadInput(f"--unit and --label are both '{wanted.unit}'; who a record is about cannot be its class.")
+    return wanted
 
 
 def _name(path: Path) -> str:
@@ -139,65 +76,3 @@ def _name(path: Path) -> str:
     path = path.resolve()
     name = path.name.split(".")[0]
     return (path.parent.name if name in ("", "train", "test", "data") else name) or "data"
-
-
-def _unconfirmed(found: Survey) -> list[str]:
-    persons = [] if found.persons is None else ["units"]
-    if found.columns:
-        return ["classes", "records", *persons, *(f"columns.{column.name}" for column in found.columns)]
-    return ["classes", "records", *persons, "shape", "low", "high"]
-
-
-def _form(found: Survey) -> list[str]:
-    shape = f"shape = [{', '.join(str(side) for side in found.shape)}]"
-    bounds = [f"low = {_number(found.low)}", f"high = {_number(found.high)}"]
-    if found.columns:
-        note = (
-            "# Numbers per encoded row (one per numeric column, one per category, one more where cells may be missing)."
-        )
-        return [note, shape, *bounds, "augmentation = []"]
-    if len(found.shape) == 1:
-        note = "# Numbers per record, and the range that all values lie in; values outside are clamped."
-        return [note, shape, *bounds, "augmentation = []"]
-    return [
-        "# Channels, height, width; and the range that all values lie in (0 to 255 for ordinary images).",
-        shape,
-        *bounds,
-        "",
-        "# Changes of an image that keep its class. Take out flip where a mirrored image means something else.",
-        f"augmentation = {_list(ALL_FAMILIES)}",
-    ]
-
-
-def _column_lines(column: Column, says: str) -> list[str]:
-    lines = ["[[columns]]", f"name = {_text(column.name)}", *([f"# {says}"] if says else [])]
-    if column.numeric:
-        lines += _range_lines(column)
-    else:
-        lines += [
-            "# All values that are publicly known to be possible; others are read as none of them.",
-            f"categories = {_list(column.categories)}",
-        ]
-    if column.missing:
-        lines += [
-            "# Some cells have no value. That is a value of its own, and takes one more number.",
-            "missing = true",
-        ]
-    return lines
-
-
-def _range_lines(column: Column) -> list[str]:
-    assert column.low is not None and column.high is not None
-    lines = [
-        *([f"kind = {_text(column.kind)}"] if column.kind else []),
-        "# A public range, rounded outwards; values outside are clamped.",
-        f"low = {_value(column.low)}",
-        f"high = {_value(column.high)}",
-        *([] if column.kind else [f"integer = {'true' if column.integer else 'false'}"]),
-    ]
-    if column.digits is not None:
-        lines += ["# Digits after the point.", f"digits = {column.digits}"]
-    if column.special:
-        listed = ", ".join(_value(value) for value in column.special)
-        lines += ["# Values that many records have and that come back exactly.", f"special = [{listed}]"]
-    return lines

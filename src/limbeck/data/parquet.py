@@ -83,7 +83,7 @@ def cells(column: Any, as_text: bool = False) -> list[Any]:
     `as_text` turns what a dictionary holds into texts, each once; a table has no use for bytes.
     """
     if pa.types.is_dictionary(column.type):
-        used, codes = np.unique(column.indices.fill_null(-1).to_numpy(), return_inverse=True)
+        used, codes = np.unique(column.indices.cast(pa.int64()).fill_null(-1).to_numpy(), return_inverse=True)
         known = cells(column.dictionary.take(pa.array(used[used >= 0])))
         if as_text:
             known = [None if value is None else str(value) for value in known]
@@ -207,5 +207,6 @@ def _require_single(file: Any, names: Sequence[str], path: Path) -> None:
 def _piece(batch: Any, wanted: list[str], schema: Schema) -> dict[str, list[Any]]:
     # An id stays what it is: bytes and numbers have their own way to become a text.
     columns = {name: cells(batch.column(name), as_text=name != schema.unit) for name in wanted}
-    columns[schema.label] = [str(label) for label in columns[schema.label]]
+    if schema.has_label:
+        columns[schema.label] = table.class_words(columns[schema.label], schema)
     return columns

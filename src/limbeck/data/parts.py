@@ -135,7 +135,7 @@ def _reading(whole: Schema, by_class: bool) -> str:
         return ""
     entries = ["classes", "label", *([] if by_class else ["shape", "columns"])]
     values = whole.to_dict()
-    text = json.dumps({entry: values[entry] for entry in entries}, sort_keys=True)
+    text = json.dumps({entry: values[entry] for entry in entries if entry in values}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -120,6 +120,11 @@ def as_raw(x: Array, where: str) -> Array:
         return x.astype(np.float32, copy=False)
 
 
+def no_labels(x: Array) -> Array:
+    """The class of each record of a table without a label: there is one."""
+    return np.zeros(len(x), dtype=np.int64)
+
+
 def class_indices(labels: Array | Sequence[Any], schema: Schema, where: str) -> Array:
     """Class indices from whole numbers (an index) or texts (a class name)."""
     if not isinstance(labels, np.ndarray):

@@ -62,13 +62,15 @@ def open_source(
     schema_path: Path | None = None,
     label: str | None = None,
     root: Path | None = None,
+    default: Schema | None = None,
 ) -> DataSource:
     """Open a named set ('mnist', 'mnist:test') or a path (a folder, .npz, IDX, Parquet or CSV file).
 
     A bare name of a named set always means that set; a folder of that name is written './mnist'.
 
     spec: the name or the path. split: "train" or "test", where there are two. schema_path: the file that says what is public.
-    label: the label column of a CSV file. root: a folder that holds the named sets.
+    label: the label column of a CSV file. root: a folder that holds the named sets. default: the schema of a path that has none,
+    such as that of the release which test records are for.
 
     >>> source = open_source("digits", split="test")
     >>> source.where, source.schema.shape, source.schema.records
@@ -93,7 +95,7 @@ def open_source(
     if chosen and not has_splits:
         raise BadInput(f"{path} has no train and test split, so ':{chosen}' cannot be chosen; leave it out.")
     shown = f"./{path}" if str(path) in NAMED else str(path)  # as it has to be written to be opened again
-    return DataSource(_schema_for(path, schema_path, label), f"{shown}:{split}" if has_splits else shown, read)
+    return DataSource(_schema_for(path, schema_path, label, default), f"{shown}:{split}" if has_splits else shown, read)
 
 
 def split_suffix(spec: str) -> tuple[str, str | None]:
@@ -101,16 +103,17 @@ def split_suffix(spec: str) -> tuple[str, str | None]:
     return (base, suffix) if colon and suffix in SPLITS else (spec, None)
 
 
-def _schema_for(path: Path, schema_path: Path | None, label: str | None) -> Schema:
+def _schema_for(path: Path, schema_path: Path | None, label: str | None, default: Schema | None) -> Schema:
     paths = [schema_path] if schema_path else [Path(f"{path}.limbeck.toml"), path / "limbeck.toml"]
     found = next((each for each in paths if schema_path or each.is_file()), None)
-    if found is None:
+    if found is None and default is None:
         extra = f" --label {label or 'COLUMN'}" if path.suffix.lower() == ".csv" else ""
         raise BadInput(
             f"{path} has no schema, which says what is public about it; draft one, check it, then pass it by --schema.",
             f"limbeck schema draft {path}{extra} --out {path}.limbeck.toml",
         )
-    schema = Schema.read(found)
+    schema = default if found is None else Schema.read(found)
+    assert schema is not None
     return dataclasses.replace(schema, label=label) if label else schema
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -14,52 +13,35 @@ from limbeck.data import arrays, csv_file, folder, idx, images, parquet
 from limbeck.data.limits import require_room
 from limbeck.data.records import Array, require_one_label, require_pairs
 from limbeck.data.rounding import round_range
-from limbeck.data.survey_column import look
-from limbeck.data.survey_table import parquet_columns
-from limbeck.data.survey_units import Persons, looks_like_persons, maybe_persons, tally
+from limbeck.data.survey_table import class_sizes, no_person_column, parquet_columns, survey_table
+from limbeck.data.survey_units import Persons, looks_like_persons, tally
+from limbeck.data.surveyed import Survey, Wanted
 from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, DataUnreadable
-from limbeck.privacy.schema import Column
-
-MOST_CLASSES = 100_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Survey:
-    """What was found. `says` is what the owner should know of a column; `left_out` are the others, each with the reason."""
-
-    shape: tuple[int, ...]
-    low: float
-    high: float
-    sizes: dict[str, int]
-    columns: tuple[Column, ...] = ()
-    label: str = "label"
-    says: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    persons: Persons | None = None
-    maybe_persons: tuple[str, ...] = ()
-
-
-def survey(path: Path, label: str | None, unit: str | None = None) -> Survey:
-    """Look at a file, or at the train split of a folder that has one. `unit` names what says who a record is about."""
+def survey(path: Path, wanted: Wanted) -> Survey:
+    """Look at a file, or at the train split of a folder that has one."""
+    unit = wanted.unit
     if path.is_dir():
-        return _survey_folder(path, label, unit)
+        return _survey_folder(path, wanted)
     suffix = path.suffix.lower()
     if idx.is_images(path):
         return _survey_idx(path, unit)
     if suffix == ".npz":
         return _survey_arrays(*arrays.arrays(path, unit=unit), str(path), unit)
     if suffix == ".parquet":
-        return _survey_parquet(path, label, unit)
+        return _survey_parquet(path, wanted)
     if suffix == ".csv":
-        return _survey_table(csv_file.read_columns(path), label, unit, path)
+        return survey_table(csv_file.read_columns(path), wanted, path)
     raise BadInput(f"{path} is of no known kind; known are a folder of images, .npz, .parquet, .csv and IDX files.")
 
 
-def _survey_folder(path: Path, label: str | None, unit: str | None) -> Survey:
+def _survey_folder(path: Path, wanted: Wanted) -> Survey:
+    unit = wanted.unit
     for suffix in (".parquet", ".csv", ".npz"):
         if (path / f"train{suffix}").is_file():
-            return survey(path / f"train{suffix}", label, unit)
+            return survey(path / f"train{suffix}", wanted)
     digits = idx.images_in(path, "train")
     if digits is not None:
         return _survey_idx(digits, unit)
@@ -106,29 +88,18 @@ def _survey_arrays(x: Array, y: Array, ids: Array | None, where: str, unit: str 
     values, counts = np.unique(y, return_counts=True)
     found = dict(zip(values.tolist(), counts.tolist(), strict=True))
     persons = None if ids is None or unit is None else tally(unit, unit_codes(ids, where))
-    return Survey(shape=shape, low=low, high=high, sizes=_sizes(found), persons=persons)
+    return Survey(shape=shape, low=low, high=high, sizes=class_sizes(found), persons=persons)
 
 
-def _sizes(counts: Mapping[Any, int], names: tuple[str, ...] = ()) -> dict[str, int]:
-    """Class sizes; whole numbers are class indices, so the classes are 0 to the largest."""
-    if all(isinstance(value, int) and value >= 0 for value in counts) and counts:
-        top = max(max(counts) + 1, len(names))
-        if top > MOST_CLASSES:
-            raise BadInput(f"The labels go beyond {MOST_CLASSES}; they must be class indices that count from 0.")
-        return {names[i] if i < len(names) else str(i): counts.get(i, 0) for i in range(top)}
-    texts = [name for name in counts if isinstance(name, str) and name]
-    digits = all(name.isdecimal() and len(name) < 20 for name in texts)
-    return {name: counts[name] for name in sorted(texts, key=lambda name: (int(name) if digits else 0, name))}
-
-
-def _survey_parquet(path: Path, label: str | None, unit: str | None) -> Survey:
+def _survey_parquet(path: Path, wanted: Wanted) -> Survey:
+    unit = wanted.unit
     with parquet.opened(path) as file:
         names = [name for name in file.schema_arrow.names if name != unit]
         image = parquet.image_column(names)
         if image is None:
             columns, nested = parquet_columns(file, path)
-            return _survey_table(columns, label, unit, path, nested)
-        found = parquet.label_column(names, label or "label", path)
+            return survey_table(columns, wanted, path, dict.fromkeys(nested, "holds lists or records"))
+        found = parquet.label_column(names, wanted.label or "label", path)
         labels: Counter[Any] = Counter()
         for batch in parquet.batches(file, [found], path, None, parquet.CHUNK):
             labels.update(cell if isinstance(cell, Hashable) else None for cell in parquet.cells(batch.column(found)))
@@ -143,7 +114,7 @@ def _survey_parquet(path: Path, label: str | None, unit: str | None) -> Survey:
         shape=shape,
         low=0,
         high=high,
-        sizes=_sizes(labels, class_names),
+        sizes=class_sizes(labels, class_names),
         label=found,
         persons=persons,
         maybe_persons=tuple(name for name in names if unit is None and looks_like_persons(name)),
@@ -152,46 +123,7 @@ def _survey_parquet(path: Path, label: str | None, unit: str | None) -> Survey:
 
 def _parquet_persons(file: Any, unit: str, path: Path) -> Persons:
     if unit not in file.schema_arrow.names or parquet.is_nested(file.schema_arrow.field(unit)):
-        raise _no_person_column(path, unit, len(file.schema_arrow.names))
+        raise no_person_column(path, unit, len(file.schema_arrow.names))
     pieces = parquet.batches(file, [unit], path, None, parquet.CHUNK)
     codes = [unit_codes(parquet.cells(batch.column(unit)), str(path)) for batch in pieces]
     return tally(unit, np.concatenate([np.empty(0, dtype=np.int64), *codes]))
-
-
-def _no_person_column(path: Path, unit: str, count: int) -> BadInput:
-    return BadInput(
-        f"{path}: there is no column '{unit}' with one value per row for the persons among its {count} columns; their names must "
-        "stand in its first line."
-    )
-
-
-def _survey_table(
-    columns: dict[str, list[str]], label: str | None, unit: str | None, path: Path, nested: tuple[str, ...] = ()
-) -> Survey:
-    if label is None or label not in columns:
-        said = "say which column is the label" if label is None else f"there is no column '{label}' for the label"
-        # The names are not listed: in a table without a header line they are the first record.
-        raise BadInput(
-            f"{path}: {said} among its {len(columns)} columns; their names must stand in its first line.",
-            f"limbeck schema draft {path} --label COLUMN",
-        )
-    count = len(columns)
-    sizes = _sizes(Counter(columns.pop(label)))
-    if unit is not None and unit not in columns:
-        raise _no_person_column(path, unit, count)
-    persons = None if unit is None else tally(unit, unit_codes(columns.pop(unit), str(path)))
-    found = {name: look(name, cells) for name, cells in columns.items()}
-    kept = tuple(each.column for each in found.values() if each.column is not None)
-    left_out = {name: each.says for name, each in found.items() if each.column is None}
-    return Survey(
-        shape=(sum(column.width for column in kept),),
-        low=-1,
-        high=1,
-        sizes=sizes,
-        columns=kept,
-        label=label,
-        says={name: each.says for name, each in found.items() if each.column is not None},
-        left_out=left_out | dict.fromkeys(nested, "holds lists or records"),
-        persons=persons,
-        maybe_persons=maybe_persons(columns) if unit is None else (),
-    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,7 @@ from limbeck.data.rounding import round_range, round_years
 from limbeck.data.survey_units import looks_like_persons
 from limbeck.data.units import MISSING
 from limbeck.errors import BadInput
+from limbeck.privacy.currency import FORMATS, POINT, amount, looks_like_money
 from limbeck.privacy.dates import DATE, DAY, TIME, iso_text, moment
 from limbeck.privacy.schema import Column
 
@@ -31,7 +34,13 @@ MOST_WHOLE = float(1 << 53)
 MOST_DIGITS = 6
 # One value that more than this share of the records have stands out of a column with so many values over such a range.
 LARGE_SHARE, MANY_VALUES, WIDE = 0.2, 20, 100
-YES_OR_NO = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+YES_OR_NO = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"1", "0"})
+# Digits that are a name and no number: 01069 is not less than 90210. By their form, or by what the column is called.
+_LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
+_CODE = re.compile(
+    r"zip|post_?(?:al|code|leitzahl)|(?:^|[^a-z])(?:plz|cap|fips|iban|bic|icd|naics|ean|isbn|phone|tel|fax)(?:$|[^a-z])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -49,16 +58,49 @@ def look(name: str, cells: Sequence[str]) -> Finding:
     values = {cell: count for cell, count in texts.items() if cell.strip().lower() not in MISSING}
     if not values:
         return Finding(None, "has no value")
-    if len(values) > 1:
-        read: tuple[Callable[[str], float], ...] = (table.number, lambda cell: moment(cell, TIME))
-        for kind, reader in zip(("", TIME), read, strict=True):
+    missing = sum(values.values()) < len(cells)
+    is_code = _is_code(name, values)
+    if len(values) > 1 and not is_code and {value.strip() for value in values} != {"0", "1"}:
+        for kind, reader in READERS:
             try:
                 numbers = np.array([reader(cell) for cell in values])
             except (ValueError, OverflowError):
                 continue
             each = np.fromiter(values.values(), dtype=np.int64)
-            return _numeric(name, numbers, each, kind, sum(values.values()) < len(cells))
-    return _categorical(name, texts, sum(texts.values()) < len(cells))
+            return _numeric(name, numbers, each, kind, missing)
+        for form in FORMATS if any(looks_like_money(cell) for cell in values) else ():
+            try:
+                numbers = np.array([amount(cell, form) for cell in values])
+            except ValueError:
+                continue
+            return _money(name, numbers, np.fromiter(values.values(), dtype=np.int64), form, missing)
+    found = _categorical(name, values if is_code else texts, missing if is_code else sum(texts.values()) < len(cells))
+    return _as_code(found) if is_code else found
+
+
+READERS: tuple[tuple[str, Callable[[str], float]], ...] = (("", table.number), (TIME, lambda cell: moment(cell, TIME)))
+
+
+def _is_code(name: str, values: Iterable[str]) -> bool:
+    """Whether digits stand for something that cannot be added or compared: zip codes, numbers of accounts and the like."""
+    texts = [value.strip() for value in values]
+    if not all(text.isdecimal() and text.isascii() for text in texts):
+        return False
+    return any(_LEADING_ZERO.fullmatch(text) for text in texts) or _CODE.search(name) is not None
+
+
+def _as_code(found: Finding) -> Finding:
+    if found.column is None:
+        return Finding(None, f"{found.says}; its digits are a code, such as a zip code, and no number")
+    return Finding(found.column, f"Its digits are read as a code, not as a number. {found.says}".strip())
+
+
+def _money(name: str, numbers: Array, each: Array, form: str, missing: bool) -> Finding:
+    found = _numeric(name, numbers, each, "", missing)
+    if found.column is None:
+        return found
+    says = f"Amounts such as {'$1,200.50' if form == POINT else '1.200,50 EUR'} are read as numbers. {found.says}"
+    return Finding(dataclasses.replace(found.column, format=form), says.strip())
 
 
 def _numeric(name: str, numbers: Array, each: Array, kind: str, missing: bool) -> Finding:

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from limbeck.data import csv_file
 from limbeck.data.limits import require_count, require_room
-from limbeck.data.records import Array, Records, as_records, class_indices
+from limbeck.data.records import Array, Records, as_records, class_indices, no_labels
 from limbeck.data.units import no_unit, unit_codes
 from limbeck.errors import BadInput, DataUnreadable
+from limbeck.privacy.currency import amount
 from limbeck.privacy.dates import DATE, moment
 from limbeck.privacy.schema import Column, Schema
+from limbeck.privacy.values import numbers_by_name
+from limbeck.privacy.words import truth_words, word_of
 
 # How many encoded numbers are made at a time.
 CHUNK = 1 << 22
@@ -33,12 +36,12 @@ def require_columns(names: Sequence[str], schema: Schema, path: Path) -> None:
     Parquet file made from such a table, their names are the first record."""
     if not schema.columns:
         raise BadInput(f"The schema of '{schema.name}' lists no columns, so the table {path} cannot be encoded.")
-    if schema.label in {column.name for column in schema.columns}:
+    if schema.has_label and schema.label in {column.name for column in schema.columns}:
         raise BadInput(f"The label '{schema.label}' is also listed as a column of the schema of '{schema.name}'.")
     found = set(names)
     if schema.by_person and schema.unit not in found:
         raise no_unit(path, f"column '{schema.unit}'", schema, f"it has {len(names)} columns")
-    missing = [name for name in (*(column.name for column in schema.columns), schema.label) if name not in found]
+    missing = [name for name in _named(schema) if name not in found]
     if missing:
         listed = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         raise DataUnreadable(
@@ -53,7 +56,12 @@ def rows_at_once(schema: Schema) -> int:
 
 def wanted_columns(schema: Schema) -> list[str]:
     """All that is read of a table: the columns, the label, and who a row is about where the schema says."""
-    return [*(column.name for column in schema.columns), schema.label, *([schema.unit] if schema.by_person else [])]
+    return [*_named(schema), *([schema.unit] if schema.by_person else [])]
+
+
+def _named(schema: Schema) -> list[str]:
+    """The columns, and last the label where there is one."""
+    return [*(column.name for column in schema.columns), *([schema.label] if schema.has_label else [])]
 
 
 def read(path: Path, schema: Schema) -> Records:
@@ -65,22 +73,30 @@ def read(path: Path, schema: Schema) -> Records:
         return as_table((dict(zip(names, piece, strict=True)) for piece in pieces), schema, path)
 
 
-def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path) -> Records:
+def as_table(pieces: Iterable[Mapping[str, Sequence[Any]]], schema: Schema, path: Path | str) -> Records:
     """The records of a table that comes in pieces, each with the columns of `wanted_columns`."""
     blocks, labels, persons, rows = [], [], [], 0
     for columns in pieces:
-        rows += len(columns[schema.label])
+        rows += len(columns[schema.columns[0].name])
         require_count(rows, schema, path)
         each = schema.numbers * 8 + (16 if schema.by_person else 0)  # the pieces, and the whole made of them
         require_room(rows * each, path, schema)
         blocks.append(encode_rows(columns, schema))
-        labels.append(class_indices(columns[schema.label], schema, str(path)))
+        labels.append(
+            class_indices(columns[schema.label], schema, str(path)) if schema.has_label else no_labels(blocks[-1])
+        )
         if schema.by_person:
             persons.append(unit_codes(columns[schema.unit], str(path)))
     if not rows:
         raise DataUnreadable(f"{path} holds no record.")
     units = np.concatenate(persons) if persons else None
     return as_records(np.concatenate(blocks), np.concatenate(labels), schema, str(path), units)
+
+
+def class_words(labels: Sequence[Any], schema: Schema) -> list[str]:
+    """The labels of a table as names of classes, whichever type its file or frame has for them."""
+    known, truth = frozenset(schema.classes), truth_words(schema.classes)
+    return [word_of(label, known, truth) for label in labels]
 
 
 def encode_rows(columns: Mapping[str, Sequence[Any]], schema: Schema) -> Array:
@@ -101,7 +117,7 @@ def _encode(column: Column, cells: Sequence[Any]) -> Array:
 def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     """The encoded values, and which of them are values at all."""
     low, high = column.range
-    values = np.array([_number(cell, column.kind) for cell in cells], dtype=np.float64)
+    values = np.array([_number(cell, column) for cell in cells], dtype=np.float64)
     is_known: NDArray[np.bool_] = ~np.isnan(values)
     scaled = (np.clip(np.where(is_known, values, low), low, high) - low) / (high - low)
     return (2 * scaled - 1).astype(np.float32)[:, None], is_known
@@ -109,7 +125,10 @@ def _encode_numbers(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArra
 
 def _encode_categories(column: Column, cells: Sequence[Any]) -> tuple[Array, NDArray[np.bool_]]:
     rank_of = {category: rank for rank, category in enumerate(column.categories)}
-    ranks = np.array([rank_of.get("" if cell is None else str(cell), -1) for cell in cells], dtype=np.int64)
+    truth = truth_words(column.categories)
+    # Most cells are texts, which are their own word: a million of them need not be asked what they are.
+    words = (cell if type(cell) is str else word_of(cell, rank_of, truth) for cell in cells)
+    ranks = np.array([rank_of.get(word, -1) for word in words], dtype=np.int64)
     is_known: NDArray[np.bool_] = ranks >= 0
     if column.ordinal:
         top = max(len(column.categories) - 1, 1)
@@ -133,10 +152,12 @@ def number(cell: Any) -> float:
     return float(cell)
 
 
-def _number(cell: Any, kind: str) -> float:
+def _number(cell: Any, column: Column) -> float:
     """NaN if it is none."""
     try:
-        return moment(cell, kind) if kind else number(cell)
+        if column.kind:
+            return moment(cell, column.kind)
+        return amount(cell, column.format) if column.format and isinstance(cell, str) else number(cell)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
@@ -149,49 +170,22 @@ def decode_rows(x: Array, schema: Schema, only: Container[str] | None = None) ->
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != schema.numbers or not schema.columns:
         raise BadInput(f"Rows of shape {x.shape} cannot be decoded by the schema of '{schema.name}' {schema.shape}.")
-    x = np.nan_to_num(x, nan=-1.0)
-    decoded, start = {}, 0
-    for column in schema.columns:
-        if only is None or column.name in only:
-            decoded[column.name] = _decode(column, x[:, start : start + column.width])
-        start += column.width
-    return decoded
+    names = [column.name for column in schema.columns if only is None or column.name in only]
+    numbers = schema.rules.derive(numbers_by_name(x, schema.columns, schema.rules.sources_of(names)))
+    return {column.name: _shown(column, numbers[column.name]) for column in schema.columns if column.name in names}
 
 
-def _decode(column: Column, x: Array) -> Array:
-    decoded = _decode_values(column, x[:, : column.width - column.missing])
-    if not column.missing:
-        return decoded
-    values: Array = decoded.astype(object)
-    values[_is_missing(column, x)] = None
-    return values
-
-
-def _is_missing(column: Column, x: Array) -> NDArray[np.bool_]:
-    """Of categories the largest number wins, and "missing" is one of them."""
-    others = np.full(len(x), 0.5) if column.numeric or column.ordinal else x[:, :-1].max(axis=1)
-    missing: NDArray[np.bool_] = x[:, -1] > others
-    return missing
-
-
-def _decode_values(column: Column, x: Array) -> Array:
-    if column.numeric:
-        return _decode_numbers(column, np.clip(x[:, 0], -1, 1))
-    if column.ordinal:
-        ranks = np.rint((np.clip(x[:, 0], -1, 1) + 1) / 2 * (len(column.categories) - 1)).astype(np.int64)
+def _shown(column: Column, numbers: NDArray[np.float64]) -> Array:
+    """Numbers as a file holds them: whole numbers, dates, names of categories; None for a gap."""
+    is_gap = np.isnan(numbers)
+    there = np.where(is_gap, 0.0, numbers)
+    if not column.numeric:
+        values: Array = np.array(column.categories)[there.astype(np.int64)]
+    elif column.kind:
+        values = there.astype(np.int64).astype("datetime64[D]" if column.kind == DATE else "datetime64[s]")
     else:
-        ranks = x.argmax(axis=1)
-    return np.array(column.categories)[ranks]
-
-
-def _decode_numbers(column: Column, x: Array) -> Array:
-    low, high = column.range
-    values: Array = low + (x + 1) / 2 * (high - low)
-    if column.grid is not None:
-        scale, first, last = column.grid
-        values = np.clip(np.rint(values * scale), first, last) / scale
-    for point, mark in zip(column.points, column.marks, strict=True):
-        values[x.astype(np.float32) == np.float32(mark)] = point
-    if column.kind:
-        return values.astype(np.int64).astype("datetime64[D]" if column.kind == DATE else "datetime64[s]")
-    return values.astype(np.int64) if column.integer else values
+        values = there.astype(np.int64) if column.integer else there
+    if column.missing:
+        values = values.astype(object)
+        values[is_gap] = None
+    return values

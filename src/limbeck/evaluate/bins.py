@@ -6,6 +6,7 @@ The cuts are read off private records, so bins and all that is counted in them a
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,15 +50,24 @@ class Axis:
 
 
 def axes(schema: Schema, real: Array) -> list[Axis]:
-    """One for each column, and one for the label. `real`: the encoded real rows, where numbers are cut."""
+    """One for each column, and one for the label where there is one. `real`: the encoded real rows, where numbers are cut."""
+    cuts, start = {}, 0
+    for column in schema.columns:
+        if column.numeric:
+            cuts[column.name] = _cuts(column, real[:, start : start + column.width])
+        start += column.width
+    return axes_cut(schema, cuts)
+
+
+def axes_cut(schema: Schema, numbers: Mapping[str, NDArray[np.float32]]) -> list[Axis]:
+    """The same with the cuts of each numeric column given."""
     found, start = [], 0
     for column in schema.columns:
-        cells = real[:, start : start + column.width]
-        cuts = _cuts(column, cells) if column.numeric else None
+        cuts = numbers.get(column.name)
         names = column.categories if cuts is None else _intervals(column, cuts)
         found.append(Axis(column.name, (*names, NO_VALUE), column, start, cuts))
         start += column.width
-    return [*found, Axis(schema.label, (*schema.classes, NO_VALUE))]
+    return [*found, Axis(schema.label, (*schema.classes, NO_VALUE))] if schema.has_label else found
 
 
 def _cuts(column: Column, cells: Array) -> NDArray[np.float32]:

@@ -25,6 +25,21 @@ def boosted_trees(seed: int, _: int) -> Any:
     )
 
 
+def boosted_regression(seed: int, _: int) -> Any:
+    """The same for a number."""
+    if has_xgboost():
+        from xgboost import XGBRegressor
+
+        return XGBRegressor(
+            n_estimators=ROUNDS, max_depth=DEPTH, learning_rate=RATE, tree_method="hist", random_state=seed
+        )
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return HistGradientBoostingRegressor(
+        max_iter=ROUNDS, max_depth=DEPTH, learning_rate=RATE, early_stopping=False, random_state=seed
+    )
+
+
 def has_xgboost() -> bool:
     return importlib.util.find_spec("xgboost") is not None
 
@@ -35,4 +50,4 @@ def boosting_library() -> str:
         import xgboost
 
         return f"xgboost {xgboost.__version__}"
-    return f"HistGradientBoostingClassifier of scikit-learn {importlib.metadata.version('scikit-learn')}"
+    return f"HistGradientBoosting of scikit-learn {importlib.metadata.version('scikit-learn')}"

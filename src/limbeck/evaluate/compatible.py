@@ -15,6 +15,24 @@ def compatible(schema: Schema, other: Schema) -> bool:
     return schema.shape == other.shape and schema.classes == other.classes
 
 
+def require_label(schema: Schema) -> None:
+    """Classifiers learn a label; where there is none, they have nothing to learn."""
+    if not schema.has_label:
+        raise BadInput(
+            f"'{schema.name}' has no label that classifiers could learn. limbeck fidelity compares its columns with the real "
+            "ones."
+        )
+
+
+def require_learnable(schema: Schema) -> None:
+    """Models learn a label, or the columns that are named as targets."""
+    if not schema.has_label and not schema.targets:
+        raise BadInput(
+            f"'{schema.name}' has neither a label nor targets that models could learn. limbeck fidelity compares its columns "
+            "with the real ones."
+        )
+
+
 def require_compatible(schema: Schema, test: Schema, words: str = SET) -> None:
     """Refuse test records of another shape or with other classes than what `words` describes."""
     if not compatible(schema, test):

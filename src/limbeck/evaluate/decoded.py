@@ -14,12 +14,19 @@ from limbeck.data.table import decode_rows, encode_rows
 from limbeck.privacy.schema import Schema
 from limbeck.vault.encoding import encode
 
-DECODED = "decoded"
+DECODED, EXACT = "decoded", "exact"
 
 
 def is_table(schema: Schema) -> bool:
     """Whether records have named columns to decode into. Plain vectors have none and stay what they are."""
     return bool(schema.columns)
+
+
+def form_of_rows(schema: Schema) -> str | None:
+    """What a result says it was measured on: decoded rows; exact numbers, of a table without columns. None for pictures."""
+    if schema.is_image:
+        return None
+    return DECODED if is_table(schema) else EXACT
 
 
 def decoded(x: Array, schema: Schema) -> Tensor:

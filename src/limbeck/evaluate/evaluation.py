@@ -17,6 +17,7 @@ from limbeck.evaluate.baselines import Ceiling, ClassifiersMean, Control
 from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.reading import number, objects, stated, text, whole
 from limbeck.evaluate.row import Row
+from limbeck.evaluate.target_score import TargetScore
 
 PUBLIC_TEST = "public test records"
 
@@ -28,10 +29,11 @@ class Evaluation:
     accuracy: by model, of those that were trained; None in a file that holds none. rows: every model that was asked for.
     release, trained_on: what the models were trained on. records: how many these are.
     preset, protocol: how networks were trained, and whose protocol that is. labels: hard or soft.
-    form: "decoded" where a table was trained on as it is opened; None, as in older files, is the exact numbers of the set.
+    form: "decoded" where a table was trained on as it is opened, "exact" where it has no columns to decode; None, as in older
+    files and of pictures, is the exact numbers of the set, too.
     epsilon, adjacency, unit, method: as the certificate of the release states them; a result without a unit is about one record.
     majority_rate: accuracy of always answering the largest class of the test records.
-    network: the spec of a released model.
+    network: the spec of a released model. targets: of a table, how well each of its targets is predicted.
 
     >>> from limbeck.api import evaluate
     >>> found = evaluate("digits-set", "digits", models=["linear"], repeats=2)
@@ -64,6 +66,7 @@ class Evaluation:
     classifiers_mean: ClassifiersMean | None = None
     control: Control | None = None
     ceiling: Ceiling | None = None
+    targets: tuple[TargetScore, ...] | None = None
     note: str | None = None
 
     @property
@@ -81,7 +84,12 @@ class Evaluation:
         part = dataclasses.replace(self, test=PUBLIC_TEST if test is None else test.text)
         if self.provenance.benchmark("real") is not None:
             return part
-        return dataclasses.replace(part, ceiling=None, rows=tuple(self._public_row(row) for row in self.rows or ()))
+        rows = tuple(self._public_row(row) for row in self.rows or ())
+        return dataclasses.replace(part, ceiling=None, rows=rows, targets=self._public_targets())
+
+    def _public_targets(self) -> tuple[TargetScore, ...] | None:
+        """Without a release all of them come from the real training records."""
+        return None if self.release is None or self.targets is None else tuple(each.public() for each in self.targets)
 
     def _public_row(self, row: Row) -> Row:
         """What else stands in a row may come from the real training records; without a release all of it does."""
@@ -104,6 +112,8 @@ class Evaluation:
             values["accuracy"] = {model: each.to_dict() for model, each in self.accuracy.items()}
         if self.rows is not None:
             values["rows"] = [row.to_dict() for row in self.rows]
+        if self.targets is not None:
+            values["targets"] = [each.to_dict() for each in self.targets]
         for name in ("classifiers_mean", "control", "ceiling"):
             if (part := getattr(self, name)) is not None:
                 values[name] = part.to_dict()
@@ -114,7 +124,7 @@ class Evaluation:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Evaluation:
         """Reads what it finds; a score that is no number is none, and an entry of another form is left out."""
-        rows, network = values.get("rows"), values.get("network")
+        rows, network, targets = values.get("rows"), values.get("network"), values.get("targets")
         return cls(
             provenance=Provenance.from_dict(values),
             accuracy=accuracies_in(values.get("accuracy")),
@@ -127,6 +137,9 @@ class Evaluation:
             classifiers_mean=ClassifiersMean.from_dict(values.get("classifiers_mean")),
             control=Control.from_dict(values.get("control")),
             ceiling=Ceiling.from_dict(values.get("ceiling")),
+            targets=tuple(TargetScore.from_dict(each) for each in objects(targets))
+            if isinstance(targets, list)
+            else None,
             test=text(values.get("test")),
             trained_on=text(values.get("trained_on")),
             content=text(values.get("content")),

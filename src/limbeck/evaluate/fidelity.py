@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from limbeck.data import DataSource
+from limbeck.data.records import Records
 from limbeck.errors import BadInput
 from limbeck.evaluate.compatible import require_compatible
 from limbeck.evaluate.decoded import decoded, is_table
@@ -41,15 +42,17 @@ from limbeck.evaluate.neighbours import (
     precision_recall,
     summary,
 )
-from limbeck.evaluate.reference_classifier import ReferenceClassifier, reference_classifier
+from limbeck.evaluate.reference_classifier import PlainFeatures, ReferenceClassifier, reference_classifier
 from limbeck.evaluate.table_marginals import TableMarginals
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
 from limbeck.vault.encoding import encode
 
 DIGITS = 6
+Judge = ReferenceClassifier | PlainFeatures
 T = TypeVar("T", InceptionScore, PrecisionRecall, Memorisation)
 
 
@@ -79,7 +82,7 @@ def fidelity_of_release(
     _require_measurable(found, train, test)
     inception = None if options.inception is None else _images_only(found, options.inception)
     train_records, test_records = train.load(), test.load()
-    classifier = reference_classifier(train_records, found.schema, reporter, options.epochs, options.device)
+    classifier = _judge(train_records, found.schema, reporter, options)
     x = torch.nan_to_num(decoded(found.x, found.schema))
     train_x, test_x = encode(train_records.x, found.schema), encode(test_records.x, found.schema)
     kept = _drawn(len(test_x), options.most, options.seed)
@@ -111,6 +114,12 @@ def fidelity_of_release(
     )
 
 
+def _judge(records: Records, schema: Schema, reporter: Reporter, options: Options) -> Judge:
+    if not schema.has_label:
+        return PlainFeatures()
+    return reference_classifier(records, schema, reporter, options.epochs, options.device)
+
+
 def _require_measurable(found: Release, train: DataSource, test: DataSource) -> None:
     for source in (train, test):
         require_compatible(found.schema, source.schema)
@@ -127,7 +136,9 @@ def _marginals(found: Release, x: Tensor, train: Labelled, test: Labelled) -> Ta
     return table_marginals(Rows(x.numpy(), found.y), first, second, found.schema)
 
 
-def _reference(classifier: ReferenceClassifier, probabilities: Tensor, labels: Tensor) -> Reference:
+def _reference(classifier: Judge, probabilities: Tensor, labels: Tensor) -> Reference:
+    if classifier.spec is None:
+        return Reference(spec={"kind": "none"}, epochs=None, kept=None, test_accuracy=None)
     return Reference(
         spec=classifier.spec.to_dict(),
         epochs=classifier.epochs,
@@ -136,9 +147,7 @@ def _reference(classifier: ReferenceClassifier, probabilities: Tensor, labels: T
     )
 
 
-def _closeness(
-    classifier: ReferenceClassifier, x: Tensor, real_features: Tensor, seed: int, pictures: bool
-) -> Closeness:
+def _closeness(classifier: Judge, x: Tensor, real_features: Tensor, seed: int, pictures: bool) -> Closeness:
     features, probabilities = classifier.outputs(x)
     return Closeness(
         inception_score=_rounded(inception_score(probabilities, seed=seed)) if pictures else None,

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from limbeck.data.records import Array
 from limbeck.evaluate.bins import Axis, axes
+from limbeck.evaluate.correlations import correlations
 from limbeck.evaluate.table_marginals import ColumnMarginal, RareCategory, Shares, TableMarginals
 from limbeck.privacy.schema import Schema
+from limbeck.release.violations import violations
 
 DIGITS = 6
 RARE = 0.01
@@ -43,6 +45,9 @@ def table_marginals(synthetic: Rows, train: Rows, test: Rows, schema: Schema) ->
         real_one_way=_mean([_distance(a, b, len(axis.bins)) for axis, a, b in zip(found, real, other, strict=True)]),
         real_two_way=_mean([each for row in _pairs(found, real, other) for each in row]),
         rare=tuple(each for axis, *codes in zip(found, real, own, strict=True) for each in _rare(axis, *codes)),
+        correlations=correlations(train.x, synthetic.x, schema),
+        broken=violations(synthetic.x, synthetic.y, schema) if schema.rules else None,
+        real_broken=violations(train.x, train.y, schema, numbered=False) if schema.rules else None,
     )
 
 

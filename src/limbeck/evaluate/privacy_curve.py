@@ -16,7 +16,8 @@ from limbeck.data import DataSource
 from limbeck.data.arrays import stored
 from limbeck.errors import BadInput, DataUnreadable
 from limbeck.evaluate.accuracy import Accuracy
-from limbeck.evaluate.compatible import require_compatible
+from limbeck.evaluate.compatible import require_compatible, require_label
+from limbeck.evaluate.decoded import decoded, form_of_rows
 from limbeck.evaluate.labelled import load_labelled
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.provenance import Provenance
@@ -58,7 +59,10 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyCurve:
-    """The result of `limbeck curve`. The reader takes any JSON object with points; x is the title of the axis."""
+    """The result of `limbeck curve`. The reader takes any JSON object with points; x is the title of the axis.
+
+    form: "decoded" or "exact" rows of a table; None, as in older files, are the exact numbers.
+    """
 
     points: tuple[CurvePoint, ...]
     provenance: Provenance
@@ -73,6 +77,7 @@ class PrivacyCurve:
     adjacency: str | None = None
     unit: str | None = None
     test: str | None = None
+    form: str | None = None
 
     @property
     def by_epsilon(self) -> bool:
@@ -102,15 +107,17 @@ class PrivacyCurve:
             adjacency=text(values.get("adjacency")),
             unit=text(values.get("unit")),
             test=text(values.get("test")),
+            form=text(values.get("form")),
         )
 
 
-PLAIN = ("title", "x", "release", "method", "model", "preset", "repeats", "delta", "adjacency", "unit", "test")
+PLAIN = ("title", "x", "release", "method", "model", "preset", "repeats", "delta", "adjacency", "unit", "test", "form")
 
 
 def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, reporter: Reporter) -> PrivacyCurve:
     """Train the protocol's one model on every kept set and score each on the test records; whose figures they are is stated."""
     found = read_release(folder)
+    require_label(found.schema)
     require_compatible(found.schema, test.schema)
     sets, after = read_snapshots(folder, found)
     scoring = protocol.resolve(found.schema)
@@ -121,7 +128,7 @@ def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, 
     points = []
     reporter.start(f"curve of {folder.name}", len(sets), 0)
     for done, (x, answers) in enumerate(zip(sets, after, strict=True), 1):
-        training = TrainingSet(x=torch.from_numpy(x), y=labels, classes=classes)
+        training = TrainingSet(x=decoded(x, found.schema), y=labels, classes=classes)
         (outcome,) = score_models(training, [records], scoring, Silent())
         if outcome.score is None:
             raise BadInput(outcome.skipped or f"{outcome.model} was not trained.")
@@ -140,6 +147,7 @@ def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, 
         adjacency=found.certificate.adjacency,
         unit=stated_unit(found.certificate.unit),
         test=test.where,
+        form=form_of_rows(found.schema),
         points=tuple(points),
         provenance=Provenance.of(test=test),
     )

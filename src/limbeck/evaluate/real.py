@@ -11,13 +11,14 @@ import dataclasses
 from limbeck.data import DataSource
 from limbeck.errors import BadInput
 from limbeck.evaluate.baselines import ClassifiersMean
-from limbeck.evaluate.compatible import TRAINING, require_compatible
+from limbeck.evaluate.compatible import TRAINING, require_compatible, require_learnable
 from limbeck.evaluate.decoded import is_table
 from limbeck.evaluate.evaluation import Evaluation
-from limbeck.evaluate.labelled import load_labelled, majority_rate
+from limbeck.evaluate.labelled import Labelled, load_labelled, majority_rate
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.scoring import TrainingSet, accuracies, score_models
+from limbeck.evaluate.targets import score_targets
 from limbeck.progress import Reporter
 
 TITLE = "train on real records"
@@ -35,13 +36,16 @@ def evaluate_real(
     A preset that was named is used as it is, also where its stand-in for large sets would be faster.
     """
     require_subsample(subsample)
+    require_learnable(real.schema)
     require_compatible(real.schema, test.schema, TRAINING)
     scoring = protocol.resolve(real.schema)
     training = real_training(real, subsample)
     if protocol.preset is None:
         scoring = protocol.resolve_for_size(real.schema, training.x.shape[0])
     records = load_labelled(test, real.schema)
-    outcomes = score_models(training, [records], scoring, reporter, TITLE)
+    labelled = real.schema.has_label
+    outcomes = score_models(training, [records], scoring, reporter, TITLE) if labelled else []
+    targets = score_targets(Labelled(training.x, training.y), records, real.schema, scoring, reporter)
     evaluation = Evaluation(
         trained_on=real.where,
         test=test.where,
@@ -51,7 +55,8 @@ def evaluate_real(
         repeats=scoring.repeats,
         records=training.x.shape[0],
         test_records=len(records),
-        majority_rate=majority_rate(records.y, training.classes),
+        majority_rate=majority_rate(records.y, training.classes) if labelled else None,
+        targets=tuple(targets) if real.schema.targets else None,
         accuracy=accuracies(outcomes),
         rows=tuple(outcome.row for outcome in outcomes),
         note="trained on the real records themselves: the owner's figures, which nobody has paid for",

@@ -57,6 +57,18 @@ class ReferenceClassifier:
         return torch.cat(features), torch.cat(probabilities)
 
 
+@dataclass(frozen=True)
+class PlainFeatures:
+    """In place of a classifier where there is no label: the features of a record are its encoded numbers."""
+
+    spec: NetSpec | None = None
+    epochs: int | None = None
+    kept: bool | None = None
+
+    def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.flatten(1).float(), torch.ones(len(x), 1)
+
+
 def reference_classifier(
     records: Records, schema: Schema, reporter: Reporter, epochs: int | None = None, device: str = "cpu", seed: int = 0
 ) -> ReferenceClassifier:

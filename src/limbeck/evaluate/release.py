@@ -15,8 +15,8 @@ import torch
 from limbeck.data import DataSource
 from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.baselines import Ceiling, ClassifiersMean, Control, calibrated
-from limbeck.evaluate.compatible import require_compatible
-from limbeck.evaluate.decoded import DECODED, decoded, is_table
+from limbeck.evaluate.compatible import require_compatible, require_learnable
+from limbeck.evaluate.decoded import decoded, form_of_rows, is_table
 from limbeck.evaluate.duration import duration_words, expected_seconds
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import Labelled, load_labelled, majority_rate
@@ -25,7 +25,10 @@ from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.real import TITLE, real_training, require_subsample
 from limbeck.evaluate.row import Row
 from limbeck.evaluate.scoring import Outcome, TrainingSet, accuracies, noise_like, score_models
+from limbeck.evaluate.target_score import TargetScore
+from limbeck.evaluate.targets import score_targets, with_ceiling
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
@@ -62,25 +65,24 @@ def evaluate_release(
     Guarantee: a result that comes from real records other than a named set is marked as the owner's.
     """
     found = read_release(release)
+    require_learnable(found.schema)
     require_compatible(found.schema, test.schema)
     scoring = _scoring(found, protocol)
     real = _real(found, protocol, baselines)
     records, own = load_labelled(test, found.schema), _training(found)
-    _say_how_long(own, scoring, reporter)
-    outcomes = score_models(own, [records], scoring, reporter, "evaluate")
-    control = None
-    if baselines.control:
-        noise = decoded(noise_like(own.x, scoring.seed).numpy(), found.schema)
-        outcomes_of_noise = score_models(dataclasses.replace(own, x=noise), [records], scoring, reporter, "control")
-        control = Control(accuracies(outcomes_of_noise))
-    ceiling = None if real is None else real.score(accuracies(outcomes), records, reporter)
+    outcomes, control, ceiling = [], None, None
+    if found.schema.has_label:
+        _say_how_long(own, scoring, reporter)
+        outcomes = score_models(own, [records], scoring, reporter, "evaluate")
+        control = _control(own, records, found.schema, scoring, reporter) if baselines.control else None
+        ceiling = None if real is None else real.score(accuracies(outcomes), records, reporter)
     evaluation = Evaluation(
         release=str(release),
         test=test.where,
         preset=scoring.preset.name,
         protocol=scoring.preset.source,
         labels="hard",
-        form=DECODED if is_table(found.schema) else None,
+        form=form_of_rows(found.schema),
         repeats=scoring.repeats,
         records=len(found.y),
         test_records=len(records),
@@ -88,7 +90,8 @@ def evaluate_release(
         adjacency=found.certificate.adjacency,
         unit=stated_unit(found.certificate.unit),
         method=found.certificate.method,
-        majority_rate=majority_rate(records.y, own.classes),
+        majority_rate=majority_rate(records.y, own.classes) if found.schema.has_label else None,
+        targets=_targets(found.schema, own, records, real, scoring, reporter),
         accuracy=accuracies(outcomes),
         rows=_rows(outcomes, control, ceiling),
         control=control,
@@ -96,6 +99,23 @@ def evaluate_release(
         provenance=Provenance.of(test=test, real=baselines.real),
     )
     return dataclasses.replace(evaluation, classifiers_mean=ClassifiersMean.of(evaluation.means))
+
+
+def _control(own: TrainingSet, test: Labelled, schema: Schema, scoring: Scoring, reporter: Reporter) -> Control:
+    noise = decoded(noise_like(own.x, scoring.seed).numpy(), schema)
+    return Control(accuracies(score_models(dataclasses.replace(own, x=noise), [test], scoring, reporter, "control")))
+
+
+def _targets(
+    schema: Schema, own: TrainingSet, test: Labelled, real: _RealBaseline | None, scoring: Scoring, reporter: Reporter
+) -> tuple[TargetScore, ...] | None:
+    if not schema.targets:
+        return None
+    found = score_targets(Labelled(own.x, own.y), test, schema, scoring, reporter)
+    if real is not None:
+        ceiling = score_targets(Labelled(real.training.x, real.training.y), test, schema, real.scoring, reporter)
+        found = with_ceiling(found, ceiling)
+    return tuple(found)
 
 
 def _scoring(found: Release, protocol: EvaluationProtocol) -> Scoring:

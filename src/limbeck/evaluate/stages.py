@@ -16,6 +16,7 @@ from torch import nn
 
 from limbeck.data import DataSource
 from limbeck.errors import BadInput
+from limbeck.evaluate.decoded import decoded
 from limbeck.evaluate.downstream import accuracy
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.protocol import EvaluationProtocol
@@ -47,10 +48,10 @@ def stage_tests(test: DataSource, classes: tuple[tuple[int, ...], ...]) -> Stage
 
 
 def score_sets(releases: Sequence[Path], tests: StageTests, protocol: EvaluationProtocol) -> list[list[float]]:
-    """Train on the union of the sets so far; for each network its scores on the stages so far."""
+    """Train on the union of the sets so far; for each network its scores on the stages so far. Rows of a table are decoded."""
     stage = len(releases) - 1
     found = [read_release(release) for release in releases]
-    x = torch.from_numpy(np.concatenate([release.x for release in found]))
+    x = torch.cat([decoded(release.x, release.schema) for release in found])
     labels = [torch.tensor(classes)[torch.from_numpy(r.y)] for classes, r in zip(tests.classes, found, strict=False)]
     training = TrainingSet(x=x, y=torch.cat(labels), classes=tests.seen(stage))
     scoring = protocol.resolve_for_size(found[0].schema, len(x))

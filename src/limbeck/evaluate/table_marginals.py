@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from limbeck.evaluate.reading import finite, mapping, number, objects
+from limbeck.evaluate.correlations import Correlations
+from limbeck.evaluate.reading import finite, mapping, number, objects, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,7 @@ class TableMarginals:
 
     pairs: of two columns; row i has those of column i with each column before it.
     real_one_way, real_two_way: the means of the real test rows, which chance alone keeps from 0.
+    broken, real_broken: rows that break a declared constraint, of the set and of the real training rows; None without any.
     """
 
     columns: tuple[ColumnMarginal, ...]
@@ -81,6 +83,9 @@ class TableMarginals:
     real_one_way: float | None
     real_two_way: float | None
     rare: tuple[RareCategory, ...]
+    broken: int | None = None
+    real_broken: int | None = None
+    correlations: Correlations | None = None
 
     @property
     def one_way(self) -> float | None:
@@ -97,6 +102,12 @@ class TableMarginals:
             "columns": [column.to_dict() for column in self.columns],
             "pairs": [list(row) for row in self.pairs],
             "rare": [each.to_dict() for each in self.rare],
+            **({} if self.correlations is None else {"correlations": self.correlations.to_dict()}),
+            **(
+                {}
+                if self.broken is None
+                else {"broken_constraints": {"set": self.broken, "real_train": self.real_broken}}
+            ),
         }
 
     @classmethod
@@ -113,6 +124,9 @@ class TableMarginals:
             real_one_way=number(mapping(values.get("one_way")).get("real_test")),
             real_two_way=number(mapping(values.get("two_way")).get("real_test")),
             rare=tuple(RareCategory.from_dict(each) for each in objects(values.get("rare"))),
+            correlations=Correlations.from_dict(values.get("correlations")),
+            broken=whole(mapping(values.get("broken_constraints")).get("set")),
+            real_broken=whole(mapping(values.get("broken_constraints")).get("real_train")),
         )
 
 

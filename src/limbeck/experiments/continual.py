@@ -27,6 +27,7 @@ from typing import Any
 
 from limbeck.errors import BadInput, OutputFault, RunConflict
 from limbeck.evaluate.accuracy import std_of
+from limbeck.evaluate.decoded import form_of_rows
 from limbeck.evaluate.models import NETWORKS, choose
 from limbeck.evaluate.presets import preset_named
 from limbeck.evaluate.protocol import EvaluationProtocol
@@ -144,6 +145,7 @@ def _scores(
 def _result(spec: Continual, out: Path, runs: dict[str, list[list[list[float]]]]) -> dict[str, Any]:
     return {
         **spec.described(),
+        **({} if (form := form_of_rows(spec.schema)) is None else {"form": form}),
         "adjacency": spec.schema.adjacency,
         "parties": [
             {

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from limbeck.errors import LimbeckError
 from limbeck.federated.transport import Transport
-from limbeck.federated.vault import Asked, FederatedVault
+from limbeck.federated.vault import FederatedVault, Foreseen
 from limbeck.privacy.federation import Terms
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.runs.premises import Elsewhere
-from limbeck.vault.api import Answer, Grant, Map, Question
+from limbeck.vault.api import Answer, Asked, Grant
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 
@@ -43,11 +43,11 @@ class OwnersVault(FederatedVault):
         self._owner.take_up(identity, plan, booked)
         return super().take_up(identity, plan, booked)
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         self._mark(grant)
         return super().ask(grant, label, index, mapping)
 
-    def ahead(self, grant: Grant, asked: Sequence[Asked]) -> None:
+    def ahead(self, grant: Grant, asked: Sequence[Foreseen]) -> None:
         self._mark(grant)
         super().ahead(grant, asked)
 

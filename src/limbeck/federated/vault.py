@@ -22,7 +22,7 @@ from limbeck.privacy.federation import SHARED, Terms
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Answer, Grant, Map, Question, Randomness, State
+from limbeck.vault.api import Answer, Asked, Grant, Map, Randomness, State
 from limbeck.vault.masking import MaskKey, check_keys
 from limbeck.vault.noise import INSECURE, SECURE
 from limbeck.vault.process import requests as say
@@ -34,7 +34,7 @@ from limbeck.vault.process.wire import Malformed, from_bytes, to_bytes
 _Reply = TypeVar("_Reply", bound=Said)
 # What may differ between the sites' own schemas: their names, and how many records of whom they hold.
 OWN = ("name", "records", "class_sizes", "units", "unit_records", "augmentation", "unconfirmed")
-Asked = tuple[str, int, Map]
+Foreseen = tuple[str, int, Map]
 
 
 class FederatedVault:
@@ -84,7 +84,7 @@ class FederatedVault:
             self.give_back(grant)
             raise
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         query, index = self._query(grant, label), operator.index(index)
         if not isinstance(query, ClippedSum):
             return self._ask_one(grant, query, index, mapping)
@@ -94,7 +94,7 @@ class FederatedVault:
         (given,) = self._ask_all(grant, [(label, index, mapping)])  # type: ignore[list-item]  # a site refuses the rest
         return given
 
-    def ahead(self, grant: Grant, asked: Sequence[Asked]) -> None:
+    def ahead(self, grant: Grant, asked: Sequence[Foreseen]) -> None:
         """Have sums answered together that `ask` will be asked for: one message for many. They are given by `ask`."""
         for (label, index, mapping), answer in zip(asked, self._ask_all(grant, asked), strict=True):
             self._foreseen[grant.id, label, index] = (mapping.digest(), answer)
@@ -139,7 +139,7 @@ class FederatedVault:
 
     # Answers
 
-    def _ask_one(self, grant: Grant, query: Query, index: int, mapping: Map | Question) -> Answer:
+    def _ask_one(self, grant: Grant, query: Query, index: int, mapping: Asked) -> Answer:
         if index < 0:
             raise WallBreach(f"There is no answer number {index} of '{query.label}'.")
         site, own = routing.place(self.terms, index)
@@ -147,7 +147,7 @@ class FederatedVault:
         (reply,) = self._call([say.Ask(self._grant(grant, name), query.label, own, mapping)], say.Answered, [name])
         return Answer(np.ascontiguousarray(reply.values.numpy(), dtype=np.float32), query.noise_std)
 
-    def _ask_all(self, grant: Grant, asked: Sequence[Asked]) -> list[Answer]:
+    def _ask_all(self, grant: Grant, asked: Sequence[Foreseen]) -> list[Answer]:
         """The sum over all sites for each of these, in one exchange."""
         shared = self.terms.noise == SHARED
         keys = self._mask_keys(grant) if shared else ()

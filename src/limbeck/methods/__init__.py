@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from limbeck.errors import BadSettings
+from limbeck.methods.aim import AIM
 from limbeck.methods.base import Logbook, Method, Result, SyntheticSet, TrainedGenerator, TrainedModel
 from limbeck.methods.datalens import DataLens
 from limbeck.methods.dc import DC, DSA
@@ -18,8 +19,10 @@ from limbeck.methods.gpate import GPATE
 from limbeck.methods.gswgan import GSWGAN
 from limbeck.methods.ldpdc import LDPDC
 from limbeck.methods.mosaic.method import Mosaic
+from limbeck.methods.mst import MST
 from limbeck.methods.ndpdc import NDPDC
 from limbeck.methods.pategan import PATEGAN
+from limbeck.methods.privbayes import PrivBayes
 from limbeck.methods.psg import PSG
 from limbeck.methods.psg_prior import PSGPrior
 from limbeck.methods.settings import declared, read_settings
@@ -30,6 +33,9 @@ METHODS: dict[str, type[Method]] = {
     for method in (
         Elixir,
         Mosaic,
+        AIM,
+        MST,
+        PrivBayes,
         LDPDC,
         NDPDC,
         PSG,
@@ -91,7 +97,7 @@ def with_rows(name: str, settings: Mapping[str, Any], rows: int | None) -> Mappi
         able = [kind.name for kind in METHODS.values() if kind.sized_by_rows]
         raise BadSettings(
             f"Method '{name}' makes so many records of each class, so it takes --per-class and not --rows {rows}. "
-            f"A number of rows is for {' and '.join(able)}, which makes a whole table.",
+            f"A number of rows is for {', '.join(able[:-1])} and {able[-1]}, which make whole tables.",
             "limbeck methods",
         )
     return {**settings, "rows": rows}

@@ -138,6 +138,13 @@ class Method:
 
     def check(self, schema: Schema) -> None:
         """Refuse what makes no sense for this data set, in one sentence, before anything is planned."""
+        require_label(self.name, schema)
+        if schema.constraints:
+            raise BadSettings(
+                f"Method '{self.name}' cannot keep the constraints that the schema of '{schema.name}' declares. Choose --method "
+                "mosaic, or take them out.",
+                "limbeck methods",
+            )
         if self.per_class * len(schema.classes) > schema.records:
             raise BadSettings(
                 f"per_class={self.per_class} with {len(schema.classes)} classes is a set of "
@@ -167,6 +174,16 @@ class Method:
     def seed_at(self, *point: int | str) -> int:
         digest = hashlib.sha256(repr((self.seed, *point)).encode()).digest()
         return int.from_bytes(digest[:4], "big") >> 1
+
+
+def require_label(method: str, schema: Schema) -> None:
+    """For methods that make a set of each class."""
+    if not schema.has_label:
+        raise BadSettings(
+            f"Method '{method}' makes records of each class, and '{schema.name}' has no label. Choose --method mosaic, or name "
+            "the label and its classes in the schema.",
+            "limbeck methods",
+        )
 
 
 def group_rates(schema: Schema, group: int) -> tuple[float, ...]:

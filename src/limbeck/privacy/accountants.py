@@ -1,6 +1,6 @@
-"""What Gaussian answers cost by each accountant: dp-accounting's PLD and RDP, our own Renyi curves for subsets, and exactly.
+"""What answers cost by each accountant: dp-accounting's PLD and RDP, our own Renyi curves for subsets, and exactly.
 
-A composition is flattened to terms first: so many Gaussian answers with so much noise over so large a sample.
+A composition is flattened to terms first: so many Gaussian answers with so much noise over so large a sample, or so many choices.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import math
 from typing import NamedTuple
 
+import numpy as np
 from dp_accounting import (
     ComposedDpEvent,
     DpEvent,
@@ -18,14 +19,18 @@ from dp_accounting import (
     PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
     SelfComposedDpEvent,
+    ZCDpEvent,
 )
 from dp_accounting.pld import PLDAccountant
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_gaussian_mechanism
 from dp_accounting.rdp import RdpAccountant
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from limbeck.errors import BadInput
-from limbeck.privacy import renyi
+from limbeck.privacy import bounded_range, renyi
+from limbeck.privacy.bounded_range import BoundedRangeDpEvent
 from limbeck.privacy.numbers import apart, require_positive
 
 # Below this multiplier one record is all but visible, and the privacy-loss grids grow beyond memory.
@@ -43,12 +48,19 @@ logging.getLogger("absl").addFilter(lambda record: "failed to converge" not in s
 
 
 class Term(NamedTuple):
-    """Gaussian answers, so many `times`, each over a Poisson sample at `rate`, or over a subset with a share of `rate`."""
+    """Gaussian answers, so many `times`, each over a Poisson sample at `rate`, or over a subset with a share of `rate`; or
+    choices of bounded range 2 / noise, over all records."""
 
     rate: float
     noise: float
     times: int
     subset: bool = False
+    choice: bool = False
+
+    @property
+    def range(self) -> float:
+        """Of one choice. Guarantee: an upper bound, though noise was itself computed from a range."""
+        return 2 / self.noise * (1 + 1e-15)
 
 
 Terms = tuple[Term, ...]
@@ -56,6 +68,15 @@ Terms = tuple[Term, ...]
 
 def has_subsets(terms: Terms) -> bool:
     return any(term.subset for term in terms)
+
+
+def has_choices(terms: Terms) -> bool:
+    return any(term.choice for term in terms)
+
+
+def is_plain(terms: Terms) -> bool:
+    """Whether all of them are Gaussians over all records, which compose to one Gaussian."""
+    return all(term.rate == 1 and not term.choice for term in terms)
 
 
 def terms_of(event: DpEvent) -> Terms | None:
@@ -70,6 +91,8 @@ def terms_of(event: DpEvent) -> Terms | None:
         case SampledWithoutReplacementDpEvent() if isinstance(event.event, GaussianDpEvent):
             share = event.sample_size / event.source_dataset_size
             return (Term(share, float(event.event.noise_multiplier), 1, subset=share < 1),)
+        case BoundedRangeDpEvent():
+            return (Term(1.0, 2 / float(event.range), 1, choice=True),)
         case SelfComposedDpEvent():
             inner = terms_of(event.event)
             return None if inner is None else tuple(term._replace(times=term.times * event.count) for term in inner)
@@ -96,10 +119,12 @@ def checked_noise(multiplier: float) -> float:
 
 
 def event_of(terms: Terms) -> DpEvent:
-    """The event of terms without subsets, with rates that dp-accounting prices well."""
+    """The event of terms without subsets, with rates that dp-accounting prices well; for it a choice is zero-concentrated."""
     parts = []
     for term in terms:
         once: DpEvent = GaussianDpEvent(checked_noise(term.noise))
+        if term.choice:
+            once = ZCDpEvent(term.range**2 / 8)
         sampled = once if term.rate == 1 else PoissonSampledDpEvent(max(term.rate, SMALLEST_RATE), once)
         parts.append(SelfComposedDpEvent(sampled, term.times))
     return ComposedDpEvent(parts)
@@ -112,8 +137,24 @@ def epsilon_pld(terms: Terms, delta: float, interval: float) -> float:
 
 
 def _on_grid(terms: Terms, delta: float, interval: float) -> float:
+    if has_choices(terms):
+        plain = tuple(term for term in terms if is_plain((term,)))
+        others = [_losses(term, interval) for term in terms if not is_plain((term,))]
+        if plain:  # so many Gaussians are one
+            others.append(from_gaussian_mechanism(1 / mu_of(plain), value_discretization_interval=interval))
+        return float(functools.reduce(PrivacyLossDistribution.compose, others).get_epsilon_for_delta(delta))
     accountant = PLDAccountant(value_discretization_interval=interval)
     return float(accountant.compose(event_of(terms)).get_epsilon(delta))
+
+
+def _losses(term: Term, interval: float) -> PrivacyLossDistribution:
+    """Of all answers of a term that is no plain Gaussian, as dp-accounting's own accountant has them."""
+    noise = checked_noise(term.noise)
+    if term.choice:
+        return bounded_range.loss_distribution(term.range, interval).self_compose(term.times)
+    rate = max(term.rate, SMALLEST_RATE)
+    once = from_gaussian_mechanism(noise, value_discretization_interval=interval, sampling_prob=rate)
+    return once.self_compose(term.times)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -121,14 +162,18 @@ def epsilon_rdp(terms: Terms, delta: float) -> float:
     if not has_subsets(terms):
         return float(RdpAccountant().compose(event_of(terms)).get_epsilon(delta))
     # One curve for all terms, at whole orders, where each kind of sampling has a closed form.
-    curves = [
-        term.times
-        * (renyi.subset_gaussian if term.subset else renyi.poisson_gaussian)(
-            max(term.rate, SMALLEST_RATE), checked_noise(term.noise)
-        )
-        for term in terms
-    ]
+    curves = [term.times * curve_of(term, renyi.ORDERS) for term in terms]
     return renyi.epsilon(sum(curves[1:], start=curves[0]), delta)
+
+
+def curve_of(term: Term, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The Renyi curve of one answer of a term, at whole orders. Guarantee: an upper bound at each."""
+    noise, rate = checked_noise(term.noise), max(term.rate, SMALLEST_RATE)
+    if term.choice:
+        return bounded_range.renyi(term.range, orders)
+    if term.subset:
+        return renyi.subset_gaussian(rate, noise, orders)
+    return renyi.poisson_gaussian(rate, noise, orders)
 
 
 def is_gridded(terms: Terms, delta: float) -> bool:

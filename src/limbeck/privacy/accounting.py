@@ -21,6 +21,7 @@ from limbeck.privacy.accountants import (
     event_of,
     gaussian_epsilon,
     is_gridded,
+    is_plain,
     mu_of,
     terms_of,
 )
@@ -109,7 +110,7 @@ def price_event(event: DpEvent, delta: float) -> Price:
     rdp = round_up(epsilon_rdp(terms, delta))
     pld = round_up(epsilon_pld(terms, delta, DISCRETISATION)) if is_gridded(terms, delta) else math.inf
     exact = None
-    if all(term.rate == 1 for term in terms):
+    if is_plain(terms):
         exact = round_up(gaussian_epsilon(mu_of(terms), delta))
     best = min(value for value in (pld, rdp, exact) if value is not None)
     return Price(epsilon=best, delta=delta, epsilon_pld=pld, epsilon_rdp=rdp, epsilon_exact=exact)

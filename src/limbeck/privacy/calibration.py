@@ -18,6 +18,7 @@ from limbeck.privacy.accountants import (
     gaussian_epsilon,
     has_subsets,
     is_gridded,
+    is_plain,
     mu_of,
     terms_of,
 )
@@ -53,7 +54,7 @@ def calibrate(
     safe = _root_from_above(lambda s: epsilon_rdp(terms(s), delta) - epsilon, epsilon, lowest)
     if accountant == "rdp" or has_subsets(terms(safe)):
         return _polish(lambda s: epsilon_rdp(terms(s), delta), safe, epsilon)
-    if all(term.rate == 1 for term in terms(safe)):
+    if is_plain(terms(safe)):
         return _polish(lambda s: gaussian_epsilon(mu_of(terms(s)), delta), safe, epsilon)
     if not is_gridded(terms(safe), delta):  # less noise costs more, so the root would not be on a grid either
         return _polish(lambda s: epsilon_rdp(terms(s), delta), safe, epsilon)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from limbeck.errors import BadInput
+from limbeck.privacy.currency import FORMATS
 from limbeck.privacy.dates import DATE, KINDS, TIME, moment
 from limbeck.privacy.entries import is_range, is_texts, is_whole, require, shown
 
@@ -18,7 +19,7 @@ MOST_SPECIAL = 100
 LEAST_APART = 1e-7
 _EXAMPLES = {DATE: "1990-01-31", TIME: "1990-01-31T23:59:59"}
 # Entries that came after the first certificates. One that is absent says nothing.
-_LATER = ("missing", "digits", "special", "kind")
+_LATER = ("missing", "digits", "special", "kind", "format")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,8 @@ class Column:
     A categorical column is encoded as one number per category, or as one number (its place in the list) when `ordinal`.
     A numeric column that is `integer` is rounded to whole numbers when a synthetic record is decoded, others to so many `digits`
     after the point, where these are given. Its `special` values, such as 0 or -1, are ones that many records have: they come back
-    exactly. Of the kinds "date" and "time" it holds dates and time stamps, and `low`, `high` and `special` are ISO texts.
+    exactly. Of the kinds "date" and "time" it holds dates and time stamps, and `low`, `high` and `special` are ISO texts. Its
+    `format` says how texts are read as numbers: "currency" for $1,200.50 and "currency-comma" for 1.200,50 EUR.
 
     In a column that may be `missing`, a cell without a value, or with none that the schema knows, is a value of its own and takes
     one more number; elsewhere it is the low end, or no category.
@@ -53,6 +55,7 @@ class Column:
     digits: int | None = None
     special: tuple[float | str, ...] = ()
     kind: str = ""
+    format: str = ""
 
     def __post_init__(self) -> None:
         require("The name of a column", self.name, isinstance(self.name, str), "a text")
@@ -65,10 +68,13 @@ class Column:
         kinds = " or ".join(f'"{kind}"' for kind in KINDS)
         is_kind = isinstance(self.kind, str) and self.kind in ("", *KINDS)
         require(f"kind of column '{self.name}'", self.kind, is_kind, f"{kinds}, or left out")
+        formats = " or ".join(f'"{each}"' for each in FORMATS)
+        is_format = isinstance(self.format, str) and self.format in ("", *FORMATS)
+        require(f"format of column '{self.name}'", self.format, is_format, f"{formats}, or left out")
         if self.categories:
-            self._refuse("has categories, so it takes no", "kind", "digits", "special")
+            self._refuse("has categories, so it takes no", "kind", "digits", "special", "format")
         if self.kind:
-            self._refuse(f'is of kind "{self.kind}", so it takes no', "integer", "digits")
+            self._refuse(f'is of kind "{self.kind}", so it takes no', "integer", "digits", "format")
         if not self.categories or (self.low, self.high) != (None, None):
             self._check_range()
         self._check_digits()
@@ -189,9 +195,25 @@ class Column:
         """How many numbers the column takes in an encoded record. The last one says "missing", where that may be."""
         return (1 if self.numeric or self.ordinal else len(self.categories)) + self.missing
 
+    @property
+    def words(self) -> str:
+        """What is public about it, in a line.
+
+        >>> Column(name="gain", low=0, high=9.5, digits=1, special=(0,), missing=True).words
+        '0 to 9.5, digits 1, special 0, missing'
+        """
+        parts = [", ".join(self.categories) if self.categories else f"{_brief(self.low)} to {_brief(self.high)}"]
+        parts += [f"{entry} {value}" for entry in ("kind", "format", "digits") if (value := getattr(self, entry))]
+        parts += [f"special {' '.join(_brief(value) for value in self.special)}"] if self.special else []
+        return ", ".join([*parts, *(entry for entry in ("ordinal", "integer", "missing") if getattr(self, entry))])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; what came later only where it says something."""
         return {key: value for key, value in dataclasses.asdict(self).items() if value or key not in _LATER}
+
+
+def _brief(value: float | str | None) -> str:
+    return value if isinstance(value, str) else f"{value:.15g}"
 
 
 def _whole_near(value: float) -> float | None:

@@ -38,3 +38,11 @@ def shown(value: object) -> str:
 def require(entry: str, value: object, right: bool, form: str) -> None:
     if not right:
         raise BadInput(f"{entry} must be {form}, got {shown(value)}.")
+
+
+def plainly(value: object) -> str:
+    """
+    >>> plainly(("no", "yes")), plainly(300)
+    ('no, yes', '300')
+    """
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -8,7 +8,7 @@ A record belongs to one site, so neighbours differ at one site. Who sees what:
                      s / sqrt(K - c), so that without the shares of any c sites, whose owners may tell the server, s is left.
                      The whole sum has s sqrt(K / (K - c)). If all the other sites told, s / sqrt(K - c) would be left.
 
-Questions to teachers go to one site at a time, with all of their noise, in either case.
+Questions to teachers, and choices, go to one site at a time, with all of their noise, in either case.
 
 Shares are rounded one by one, and a sum of rounded numbers is not a rounded sum. Why the price is still that of the Gaussian
 of std s, with H >= K - c shares that nobody tells, Z_i ~ N(0, t^2) in steps and t = s / sqrt(K - c):

@@ -12,7 +12,7 @@ from limbeck.errors import BadInput, BudgetRefused
 from limbeck.privacy.accounting import Price, price, require_delta
 from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.numbers import apart, require_positive
-from limbeck.privacy.queries import ClippedSum, Query, query_from_dict
+from limbeck.privacy.queries import Choice, ClippedSum, Query, query_from_dict
 from limbeck.privacy.schema import Schema
 
 
@@ -83,10 +83,10 @@ class Plan:
 def for_unit(query: Query, schema: Schema) -> Query:
     """A method's query as it is asked where the unit is a person: its clip, and with it the noise, is that of a whole person.
 
-    The vault clips one record to the method's own clip, which is this one divided by the schema's `reach`. A person is in one
-    teacher, so questions to teachers stay as they are.
+    The vault clips one record to the method's own clip, which is this one divided by the schema's `reach`. A choice is made by
+    what a whole person adds, too. A person is in one teacher, so questions to teachers stay as they are.
     """
-    if not isinstance(query, ClippedSum) or schema.reach == 1:
+    if not isinstance(query, ClippedSum | Choice) or schema.reach == 1:
         return query
     return dataclasses.replace(query, clip=query.clip * schema.reach)
 

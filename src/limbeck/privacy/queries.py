@@ -9,7 +9,7 @@ CONSTITUTION of the query format. Certificates outlive this code, so these lines
  5. `event()` is the only statement of what a query costs (rule 1 of the walls): no caller may state another.
  6. One record, added or removed, moves the sum by at most `clip` in L2 norm over everything that the query returns
     (rule 2). A kind for which this cannot be proved is not a query kind. A kind that returns several parts, each drawn on
-    its own, keeps this for each part and prices each part.
+    its own, keeps this for each part and prices each part. A kind that chooses keeps it for the score of each candidate.
 """
 
 from __future__ import annotations
@@ -30,51 +30,22 @@ from dp_accounting import (
 )
 
 from limbeck.errors import BadInput
-from limbeck.privacy.grid import LEAST_CLIP, sampler_delta, step_of
-from limbeck.privacy.numbers import SMALLEST_NORMAL, apart, finite_or_word, number_from, require_count, require_positive
+from limbeck.privacy.choice import Choice
+from limbeck.privacy.grid import sampler_delta
+from limbeck.privacy.noised import Noised, require_clip
+from limbeck.privacy.numbers import SMALLEST_NORMAL, number_from, require_count, require_positive
 
-
-class Noised:
-    """What every query has in common: Gaussian noise in proportion to its clip. The fields are its own.
-
-    In a file a query on the grid states its `step`. One without that entry is from before 0.4.0: its sums and noise are doubles.
-    """
-
-    clip: float
-    noise_multiplier: float
-    count: int
-    on_grid: bool
-
-    @property
-    def step(self) -> float:
-        """What sums and noise are whole multiples of (limbeck.privacy.grid); 0 for doubles."""
-        return step_of(self.clip, self.noise_multiplier) if self.on_grid else 0.0
-
-    def _plain(self) -> dict[str, Any]:
-        """All fields for JSON. The step stands for the grid."""
-        assert dataclasses.is_dataclass(self) and not isinstance(self, type)
-        values = {key: value for key, value in dataclasses.asdict(self).items() if key != "on_grid"}
-        step = {"step": self.step} if self.step else {}
-        return {**values, "clip": finite_or_word(self.clip), **step}
-
-    @property
-    def is_private(self) -> bool:
-        return self.noise_multiplier > 0
-
-    @property
-    def chance(self) -> float:
-        """The chance that one record has a part in one draw of an answer, at most."""
-        return 1.0
-
-    @property
-    def weight(self) -> float:
-        """What all answers weigh in the price, next to other queries: squares of chance / noise add up over Gaussian answers."""
-        return self.count * (self.chance / self.noise_multiplier) ** 2 if self.is_private else math.inf
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise on each number of the answer."""
-        return self.noise_multiplier * self.clip if self.is_private else 0.0
+__all__ = [
+    "KINDS",
+    "Choice",
+    "ClippedSum",
+    "Noised",
+    "Query",
+    "TeacherGradient",
+    "TeacherVote",
+    "query_from_dict",
+    "sampler_delta_of",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +88,7 @@ class ClippedSum(Noised):
                 raise BadInput(f"clip must be positive, got clip={self.clip} in query '{self.label}'.")
         else:
             require_positive("noise_multiplier", self.noise_multiplier)
-            _require_clip(self.clip)
+            require_clip(self.clip)
         if math.isinf(self.clip):
             object.__setattr__(self, "on_grid", False)  # no clip, no grid: written and read back it must stay equal
 
@@ -249,19 +220,11 @@ def _check_teacher_query(query: TeacherVote | TeacherGradient) -> None:
     require_positive("clip", query.clip)
     if query.noise_multiplier != 0:
         require_positive("noise_multiplier", query.noise_multiplier)
-        _require_clip(query.clip)
+        require_clip(query.clip)
 
 
-def _require_clip(clip: float) -> None:
-    """Guarantee: a clip that is paid for is one that the maps can keep to (limbeck.privacy.grid)."""
-    require_positive("clip", clip)
-    if clip < LEAST_CLIP:
-        shown, least = apart(clip, LEAST_CLIP)
-        raise BadInput(f"clip={shown} is below {least}, where answers in single precision are 0; use a larger clip.")
-
-
-Query = ClippedSum | TeacherVote | TeacherGradient
-KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in (ClippedSum, TeacherVote, TeacherGradient)}
+Query = ClippedSum | TeacherVote | TeacherGradient | Choice
+KINDS: dict[str, type[Query]] = {kind.kind: kind for kind in (ClippedSum, TeacherVote, TeacherGradient, Choice)}
 
 
 def sampler_delta_of(queries: Sequence[Query]) -> float:

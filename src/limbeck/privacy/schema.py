@@ -9,28 +9,32 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
-import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from limbeck.errors import BadInput, DataNotFound
+from limbeck.errors import BadInput
 from limbeck.privacy.column import LEAST_APART, Column
-from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, require, shown
-from limbeck.privacy.unit import UNIT_RECORD, require_unit, unit_words
+from limbeck.privacy.constraint import Constraint
+from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, plainly, require, shown
+from limbeck.privacy.rule_reading import rules_of
+from limbeck.privacy.rules import Rules
+from limbeck.privacy.toml_file import read_toml
+from limbeck.privacy.unit import ADD_REMOVE, UNIT_RECORD, require_unit, unit_words
 
 __all__ = ["ADD_REMOVE", "LEAST_APART", "Column", "Schema"]
 
-ADD_REMOVE = "add_remove"
-MOST_FILE_BYTES = 1 << 22
-MOST_DOTS = 200
+# The one class of a table without a label: all of its records.
+NO_CLASSES = ("all records",)
+# Entries that came after the first certificates. One that is absent says nothing.
+_LATER = ("units", "unit_records", "targets", "label_at", "constraints")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """The public description of a labelled data set.
+    """The public description of a data set.
 
     `shape` is the shape of one encoded record: (channels, height, width) of an image, (numbers,) of a table.
     Encoded values lie in [-1, 1]; `low` and `high` are the public range of the raw values that map there.
@@ -40,6 +44,10 @@ class Schema:
     `unit` is what neighbours differ by: "record", or all records of a person, and then the text names the column, the array or
     the level of folders that says who a record is about. `units` is the public number of persons, which the limit on delta is
     then taken from; of one person at most `unit_records` records are used in an answer, where it is given.
+
+    A table with columns may have no label: then `classes` and `label` are left out, and all records are of one class. `targets`
+    are columns that models are to predict, where there is no label or besides it: a number by regression. `label_at` is how many
+    columns stand before the label in the data; left out: all. `constraints` are what every row keeps to.
 
     >>> schema = Schema(name="scans", shape=(1, 28, 28), classes=("benign", "malignant"), records=5000, low=0, high=255)
     >>> schema.is_image, schema.numbers
@@ -51,7 +59,7 @@ class Schema:
 
     name: str
     shape: tuple[int, ...]
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] = NO_CLASSES
     records: int
     low: float = 0.0
     high: float = 255.0
@@ -64,24 +72,27 @@ class Schema:
     unconfirmed: tuple[str, ...] = ()
     units: int | None = None
     unit_records: int | None = None
+    targets: tuple[str, ...] = ()
+    label_at: int | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         require("name", self.name, isinstance(self.name, str), "a text")
         require("label", self.label, isinstance(self.label, str), "a text")
-        for entry in ("classes", "augmentation", "unconfirmed"):
+        for entry in ("classes", "augmentation", "unconfirmed", "targets"):
             require(entry, getattr(self, entry), is_texts(getattr(self, entry)), "a list of texts")
         if not self.name or any(ord(letter) < 32 for letter in self.name):
             raise BadInput(f"A schema needs a printable name, got {shown(self.name)}.")
-        if len(self.classes) < 2:
-            raise BadInput(f"A set needs at least 2 classes, the schema of '{self.name}' lists {len(self.classes)}.")
-        if len(set(self.classes)) != len(self.classes):
-            raise BadInput(f"The schema of '{self.name}' lists a class twice.")
         self._check_form()
+        self._check_label()
         self._check_sizes()
         if self.adjacency != ADD_REMOVE:
             raise BadInput(f"Only adjacency '{ADD_REMOVE}' is supported so far, got {shown(self.adjacency)}.")
         names = [column.name for column in self.columns]
         require_unit(self.unit, self.units, self.unit_records, self.records, names, self.label)
+        listed = isinstance(self.constraints, tuple) and all(isinstance(each, Constraint) for each in self.constraints)
+        require("constraints", self.constraints, listed, "a list of constraints")
+        assert self.rules is not None  # what they say of columns is looked at now
 
     def _check_form(self) -> None:
         sides = self.shape if isinstance(self.shape, tuple) else ()
@@ -98,6 +109,31 @@ class Schema:
         if self.columns and self.shape != (self._encoded_width(),):
             raise BadInput(f"shape {self.shape} does not fit the columns, which take {self._encoded_width()} numbers.")
 
+    def _check_label(self) -> None:
+        """Guarantee: without a label there is one class and no name of a label, so nothing can be read as one."""
+        names = [column.name for column in self.columns]
+        if self.classes == NO_CLASSES:
+            if not self.columns:
+                raise BadInput("The schema has no entry classes; only a table with columns may have no label.")
+            if self.label not in ("", "label"):
+                raise BadInput(
+                    f"The schema of '{self.name}' names the label {shown(self.label)} but no classes. List them; or, if it is a "
+                    "number, describe it as a column, name that in targets and leave label out."
+                )
+            object.__setattr__(self, "label", "")
+        elif len(self.classes) < 2:
+            raise BadInput(f"A set needs at least 2 classes, the schema of '{self.name}' lists {len(self.classes)}.")
+        if len(set(self.classes)) != len(self.classes):
+            raise BadInput(f"The schema of '{self.name}' lists a class twice.")
+        unknown = [name for name in self.targets if name not in names]
+        if unknown or len(set(self.targets)) != len(self.targets):
+            raise BadInput(
+                f"targets must list names of columns, each once, got {shown(unknown[0] if unknown else self.targets)}."
+            )
+        right = is_whole(self.label_at) and self.has_label and 0 <= self.label_at <= len(names)  # type: ignore[operator]
+        form = f"a whole number of columns before the label, at most {len(names)}, or left out"
+        require("label_at", self.label_at, self.label_at is None or right, form)
+
     def _check_sizes(self) -> None:
         """Guarantee: `records` is a whole number, so the limit on delta that is taken from it holds."""
         if not is_whole(self.records) or not 1 <= self.records <= MOST_RECORDS:
@@ -105,6 +141,8 @@ class Schema:
                 f"records must be at least 1, a whole number and at most {MOST_RECORDS}, got {shown(self.records)}."
             )
         sizes = self.class_sizes
+        if sizes is not None and not self.has_label:
+            raise BadInput(f"class_sizes={shown(sizes)} is for classes, and the schema of '{self.name}' lists none.")
         if sizes is not None and (
             not isinstance(sizes, tuple)
             or len(sizes) != len(self.classes)
@@ -114,6 +152,26 @@ class Schema:
 
     def _encoded_width(self) -> int:
         return sum(column.width for column in self.columns)
+
+    @property
+    def has_label(self) -> bool:
+        """Whether records have a class; without, all are of one."""
+        return self.classes != NO_CLASSES
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The constraints, for whoever makes or checks rows."""
+        columns = {column.name: column for column in self.columns}
+        label = Column(name=self.label, categories=self.classes) if self.has_label and self.constraints else None
+        return rules_of(self.constraints, columns, label)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The names of columns and label as they stand in the data."""
+        names = [column.name for column in self.columns]
+        if self.has_label:
+            names.insert(len(names) if self.label_at is None else self.label_at, self.label)
+        return tuple(names)
 
     @property
     def is_image(self) -> bool:
@@ -152,18 +210,37 @@ class Schema:
         if self.unconfirmed:
             raise BadInput(
                 f"The schema of '{self.name}' was drafted from the data; these entries are not confirmed as public: "
-                f"{', '.join(self.unconfirmed)}. Check each, then remove it from 'unconfirmed' in the schema file."
+                f"{', '.join(self.unconfirmed)}. Check each, then remove it from 'unconfirmed' in the file (Python: confirmed())."
             )
+
+    @property
+    def to_confirm(self) -> str:
+        """The entries under `unconfirmed`, one in a line with its value: what `confirmed` declares public."""
+        columns = {f"columns.{column.name}": column.words for column in self.columns}
+        return "\n".join(f"{entry}: {plainly({**vars(self), **columns}.get(entry))}" for entry in self.unconfirmed)
+
+    def confirmed(self, *entries: str) -> Schema:
+        """With these entries, or all, declared public by whoever calls this: they will be on every certificate. What is only
+        known from the records is not public: widen ranges, round numbers, list all values first. `to_confirm` shows them."""
+        for entry in entries:
+            require(
+                f"What is confirmed in '{self.name}'", entry, entry in self.unconfirmed, "an entry under unconfirmed"
+            )
+        return dataclasses.replace(self, unconfirmed=tuple(e for e in self.unconfirmed if entries and e not in entries))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; the certificate lists them as public assumptions.
 
         What came after the first certificates is written only where it says something (article 2 of their constitution).
         """
-        values = dataclasses.asdict(self) | {"columns": [column.to_dict() for column in self.columns]}
-        return {
-            key: value for key, value in values.items() if value is not None or key not in ("units", "unit_records")
+        values = dataclasses.asdict(self) | {
+            "columns": [column.to_dict() for column in self.columns],
+            "constraints": [each.to_dict() for each in self.constraints],
         }
+        silent = {key for key in _LATER if values[key] in (None, (), [])}
+        if not self.has_label:
+            silent |= {"classes", "label"}
+        return {key: value for key, value in values.items() if key not in silent}
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Schema:
@@ -173,36 +250,19 @@ class Schema:
         require("columns", columns, listed, "a list of tables")
         whole = ("records", "shape", "class_sizes", "units", "unit_records")
         tidy = {key: _whole(value) if key in whole else value for key, value in values.items()}
-        return _made(Schema, {**tidy, "columns": tuple(_made(Column, column, "column ") for column in columns)})
+        constraints = values.get("constraints", ())
+        listed = isinstance(constraints, (list, tuple)) and all(isinstance(each, dict) for each in constraints)
+        require("constraints", constraints, listed, "a list of tables")
+        made = {
+            "columns": tuple(_made(Column, column, "column ") for column in columns),
+            "constraints": tuple(Constraint.from_dict(each) for each in constraints),
+        }
+        return _made(Schema, {**tidy, **{key: value for key, value in made.items() if key in values}})
 
     @staticmethod
     def read(path: Path) -> Schema:
         """Read a schema from a TOML file."""
-        try:
-            with path.open("rb") as file:
-                content = file.read(MOST_FILE_BYTES + 1)
-        except OSError:
-            raise DataNotFound(f"There is no readable schema file at {path}.") from None
-        if len(content) > MOST_FILE_BYTES:
-            raise BadInput(f"{path} is no schema: it has more than {MOST_FILE_BYTES} bytes.")
-        return Schema.from_dict(_toml(content, path))
-
-
-def _toml(content: bytes, path: Path) -> dict[str, Any]:
-    # The parser's time grows with the square of a dotted key's length: one line of a megabyte would take hours.
-    if any(line.count(b".") > MOST_DOTS for line in content.split(b"\n")):
-        raise BadInput(
-            f"{path} has a line with more than {MOST_DOTS} dots; write each entry of a list on its own line."
-        )
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except RecursionError:
-        raise BadInput(f"{path} is not a valid TOML file: it is nested too deeply.") from None
-    except ValueError as error:
-        # Of the parser's words only the place is repeated: whoever gives the data file here by mistake gave a record.
-        place = re.search(r"line \d+, column \d+", str(error))
-        where = f" at {place[0]}" if place else ""
-        raise BadInput(f"{path} is not a valid TOML file{where}.") from None
+        return Schema.from_dict(read_toml(path))
 
 
 _Made = TypeVar("_Made", Schema, Column)

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from limbeck.errors import BadInput
 from limbeck.privacy.entries import is_whole, require, shown
 
+ADD_REMOVE = "add_remove"
 UNIT_RECORD = "record"
 LONGEST_UNIT = 200
 

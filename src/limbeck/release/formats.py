@@ -50,7 +50,8 @@ def _write_arrays(path: Path, entries: dict[str, Array]) -> None:
 
 
 def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> None:
-    """Images as PNG bytes with class labels, tables as decoded columns with the label as its class name."""
+    """Images as PNG bytes with class labels, tables as decoded columns, where they stand in the data, with the label as its class
+    name."""
     x, y = np.asarray(x), np.asarray(y, dtype=np.int64)
     _require_pairs(x, y)
     if x.shape[1:] != schema.shape:
@@ -83,11 +84,20 @@ def decoded_columns(x: Array, schema: Schema, only: Container[str] | None = None
     return {f"x{index}": raw[:, index] for index in range(schema.numbers)}
 
 
-def _value_table(x: Array, y: Array, schema: Schema) -> Any:
+def arrow_columns(x: Array, y: Array, schema: Schema) -> dict[str, Any]:
+    """The decoded columns of a table and its label as Arrow arrays, of the types that the schema says."""
     values = decoded_columns(x, schema)
     kinds = {column.name: _arrow_type(column) for column in schema.columns}
     columns = {name: pa.array(column.tolist(), type=kinds.get(name)) for name, column in values.items()}
-    columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
+    if schema.has_label:
+        columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
+    if schema.columns:
+        columns = {name: columns[name] for name in schema.order}
+    return columns
+
+
+def _value_table(x: Array, y: Array, schema: Schema) -> Any:
+    columns = arrow_columns(x, y, schema)
     features = {name: {"dtype": _dtype_name(column.type), "_type": "Value"} for name, column in columns.items()}
     return _with_features(columns, features)
 

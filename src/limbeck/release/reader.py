@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +12,36 @@ from numpy.typing import NDArray
 from limbeck.data.arrays import stored
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, NotAuthentic
 from limbeck.privacy.schema import Schema
+from limbeck.release import framed
 from limbeck.release.certificate import Certificate
 from limbeck.release.statement import read_certificate
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A release read back: the exact numbers, and what its certificate says."""
+    """A release read back: the exact numbers, and what its certificate says.
+
+    A table comes as a frame, too, with its decoded columns: categories are categoricals of all that the schema declares, whole
+    numbers that may be missing are nullable, dates are dates. The types of the frame that it was made from are in no release.
+    """
 
     x: NDArray[np.float32]
     y: NDArray[np.int64]
     certificate: Certificate
     schema: Schema
+
+    def to_arrow(self) -> Any:
+        return framed.to_arrow(self.x, self.y, self.schema)
+
+    def to_pandas(self) -> Any:
+        return framed.to_pandas(self.x, self.y, self.schema)
+
+    def to_polars(self) -> Any:
+        return framed.to_polars(self.x, self.y, self.schema)
+
+    def to_torch(self) -> Any:
+        """A `TensorDataset` of the exact numbers, in [-1, 1], and the class indices. For pictures, too."""
+        return framed.to_torch(self.x, self.y)
 
 
 def read_release(folder: Path) -> Release:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from limbeck.errors import NotAuthentic
+from limbeck.errors import LimbeckError, NotAuthentic
+from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import FORMAT, NAME, Certificate, well_formed
 from limbeck.release.federated import core_digest
 from limbeck.release.signature import check_signature
@@ -71,6 +72,15 @@ class Statement:
 def read_certificate(release: Path) -> Certificate:
     """What a release states about itself, believed as it stands. `limbeck verify` checks it."""
     return Statement.read(release).certificate()
+
+
+def public_schema(release: Path) -> Schema | None:
+    """What a release says is public about its data: test records without a schema are read by it. None if it says nothing that
+    can be understood; whoever opens the release says why."""
+    try:
+        return read_certificate(release).public_assumptions
+    except LimbeckError:
+        return None
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

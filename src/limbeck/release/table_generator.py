@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from limbeck.errors import BadInput
+from limbeck.methods.mosaic.keeping import most_unique, numbered
 from limbeck.methods.mosaic.model import Rows, TableModel
 from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
@@ -50,13 +52,19 @@ class TableGenerator:
         """
         conditions = read_conditions(where, self.schema, label)
         count, rng = checked_count(count), np.random.default_rng(seed_of(seed))
+        most = most_unique(self.schema)
+        if most is not None and count > most:
+            raise BadInput(
+                f"{count} rows cannot have different values: a unique column has {most}. Ask for --count {most}."
+            )
         rows = self._rows(conditions)
         balance = count <= MOST_BALANCED
 
         def draw(most: int) -> Drawn:
             return rows.drawn(most, rng, balance)
 
-        return gathered(count, self.schema.shape, draw, conditions, MADE_AT_ONCE)
+        x, y = gathered(count, self.schema.shape, draw, conditions, MADE_AT_ONCE)
+        return numbered(x, self.schema, rng), y
 
     def _rows(self, conditions: Conditions) -> Rows:
         wanted = conditions.classes()

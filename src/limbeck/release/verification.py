@@ -20,6 +20,7 @@ from limbeck.release.editions import is_owner_copy, require_no_owner_copy
 from limbeck.release.joined import check_joined
 from limbeck.release.parts import check_parts, check_views
 from limbeck.release.statement import Statement
+from limbeck.release.violations import require_kept
 from limbeck.vault.noise import SECURE
 
 MOST_NAMES = 5  # files that a message lists
@@ -29,7 +30,8 @@ def verify(release: Path, expected_key: str | None = None) -> Certificate:
     """Check a release against its own certificate and return the certificate.
 
     Guarantee: returns only if epsilon follows from the listed queries, every listed file is unchanged, nothing else is in
-    the folder, and the certificate is as it was signed (by `expected_key`, where given).
+    the folder, every row keeps to the declared constraints, and the certificate is as it was signed (by `expected_key`, where
+    given).
     """
     return verified(Statement.read(release), release, expected_key)
 
@@ -40,6 +42,7 @@ def verified(statement: Statement, release: Path, expected_key: str | None = Non
     # A link to a folder counts as a file: what is behind it is part of what a reader sees, and nothing hashes it.
     entries = [path for path in release.rglob("*") if path.is_symlink() or not path.is_dir()]
     check_files({path.relative_to(release).as_posix(): path for path in entries}, certificate.files)
+    require_kept(release, certificate)
     return certificate
 
 

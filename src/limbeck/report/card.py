@@ -39,7 +39,7 @@ def data_card(
         _introduction(certificate, schema, counts),
         promise(certificate, schema),
         making(certificate),
-        _classes(schema, counts),
+        *([_classes(schema, counts)] if schema.has_label else []),
         _loading(schema),
         *([] if generator is None else [_more(generator)]),
         verifying(),
@@ -65,7 +65,6 @@ def _code(text: str) -> str:
 
 
 def _front_matter(certificate: Certificate, schema: Schema, records: int) -> str:
-    kind = "image" if schema.is_image else "tabular"
     warnings = [headline for headline, _ in wording.warnings(certificate)]
     price = ", ".join(warnings) or f"epsilon {wording.exact(wording.epsilon_of(certificate))}"
     honest = [headline.lower().replace(" ", "-") for headline in warnings] or ["differential-privacy"]
@@ -75,8 +74,7 @@ def _front_matter(certificate: Certificate, schema: Schema, records: int) -> str
         f"pretty_name: {yaml_text(f'{schema.name}, synthetic ({price})')}",
         "tags:",
         *(f"- {tag}" for tag in tags),
-        "task_categories:",
-        f"- {kind}-classification",
+        *_tasks(schema),
         "size_categories:",
         f"- {next((name for limit, name in SIZES if records < limit), '1M<n<10M')}",
         "configs:",
@@ -95,6 +93,17 @@ def _front_matter(certificate: Certificate, schema: Schema, records: int) -> str
     return "\n".join(lines) + "\n"
 
 
+def _tasks(schema: Schema) -> list[str]:
+    """What the set may be used for, in the hub's words: to predict the label and the targets."""
+    kind = "image" if schema.is_image else "tabular"
+    numeric = {column.numeric for column in schema.columns if column.name in schema.targets}
+    found = [
+        *([f"{kind}-classification"] if schema.has_label or False in numeric else []),
+        *([f"{kind}-regression"] if True in numeric else []),
+    ]
+    return ["task_categories:", *(f"- {task}" for task in found)] if found else []
+
+
 def _features(schema: Schema) -> list[str]:
     """The columns of the Parquet file, as the writer stores them."""
     if schema.is_image:
@@ -103,8 +112,9 @@ def _features(schema: Schema) -> list[str]:
         return ["  - name: image", "    dtype: image", *label]
     kinds = [(column.name, _dtype(column)) for column in schema.columns]
     kinds = kinds or [(f"x{index}", "float64") for index in range(schema.numbers)]
-    features = [*kinds, (schema.label, "string")]
-    return [line for name, kind in features for line in (f"  - name: {yaml_text(name)}", f"    dtype: {kind}")]
+    if schema.has_label:
+        kinds.insert(len(kinds) if schema.label_at is None else schema.label_at, (schema.label, "string"))
+    return [line for name, kind in kinds for line in (f"  - name: {yaml_text(name)}", f"    dtype: {kind}")]
 
 
 def _dtype(column: Column) -> str:
@@ -117,10 +127,12 @@ def _introduction(certificate: Certificate, schema: Schema, counts: Sequence[int
     loud = [f"> # {headline}\n>\n> **{text}**" for headline, text in wording.warnings(certificate)]
     shape = " x ".join(str(side) for side in schema.shape)
     what = f"pictures of {shape} values (channels, height, width)" if schema.is_image else "rows of a table"
-    text = (
-        f"A synthetic stand-in for the data set *{markdown_text(schema.name)}*: {sum(counts)} made-up {what} in "
-        f"{len(schema.classes)} classes, meant for training classifiers."
-    )
+    text = f"A synthetic stand-in for the data set *{markdown_text(schema.name)}*: {sum(counts)} made-up {what}"
+    if schema.has_label:
+        text += f" in {len(schema.classes)} classes, meant for training classifiers"
+    if schema.targets:
+        text += f"; {'also ' if schema.has_label else ''}meant for predicting {', '.join(map(_code, schema.targets))}"
+    text += "."
     return "\n\n".join([f"# {markdown_text(schema.name)}, synthetic", *loud, text])
 
 

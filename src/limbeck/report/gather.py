@@ -14,11 +14,15 @@ from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.fidelity_result import Fidelity
 from limbeck.evaluate.privacy_curve import PrivacyCurve, read_snapshots
 from limbeck.evaluate.reading import read_json
+from limbeck.evaluate.synthetic_columns import synthetic_columns
+from limbeck.methods.mosaic.model import TableModel
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import is_unfinished, require_outside, resume_command
 from limbeck.release.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES
+from limbeck.release.generator import load_generator
 from limbeck.release.reader import Release, read_release
+from limbeck.release.table_generator import TableGenerator
 from limbeck.release.verification import verify
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
@@ -177,13 +181,20 @@ def _with_pictures(report: Report, release: Release, sources: Sources) -> Report
         report = dataclasses.replace(report, training_curves=curves)
     grid = (sources.run / "grid.png").read_bytes() if (sources.run / "grid.png").is_file() else None
     if not release.schema.is_image:
-        return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release))
+        columns = synthetic_columns(release.x, release.y, release.schema, _table_model(sources.run, report))
+        return dataclasses.replace(report, grid=grid, real_grid=_real_rows(sources.real, release), columns=columns)
     strips = class_strips(release.x, release.y, release.schema)
     if (sources.run / SNAPSHOTS).exists():
         shown = snapshot_strips(*read_snapshots(sources.run, release), release.y, release.schema)
         report = dataclasses.replace(report, snapshots=shown)
     real, nearest = _real_pictures(sources.real, release)
     return dataclasses.replace(report, strips=strips, real=real, nearest=nearest)
+
+
+def _table_model(run: Path, report: Report) -> TableModel | None:
+    """The model of a table that a release carries. It is made of noised answers, so it is no real row."""
+    found = load_generator(run) if report.generator else None
+    return found.model if isinstance(found, TableGenerator) else None
 
 
 def _real_pictures(source: DataSource | None, release: Release) -> tuple[list[Strip | None], list[Strip | None]]:

@@ -29,6 +29,11 @@ def set_snippets(schema: Schema) -> list[Snippet]:
         f"# float32 of shape (records, {shape}) in the range [-1, 1], and class indices\n"
         'x, y = file["x"], file["y"]\n'
     )
+    pandas = Snippet(
+        title="pandas", library="pandas", code=f'import pandas as pd\n\ntable = pd.read_parquet("{DATA_FILE}")'
+    )
+    if not schema.has_label:
+        return [pandas, Snippet(title="Hugging Face datasets", library="datasets", code=_ROWS)]
     return [
         Snippet(
             title="PyTorch",
@@ -44,16 +49,13 @@ def set_snippets(schema: Schema) -> list[Snippet]:
             + "model = LogisticRegression(max_iter=1000).fit(x.reshape(len(x), -1), y)",
         ),
         Snippet(title="Hugging Face datasets", library="datasets", code=_datasets(schema)),
-        Snippet(
-            title="pandas",
-            library="pandas",
-            code=f'import pandas as pd\n\ntable = pd.read_parquet("{DATA_FILE}")',
-        ),
+        pandas,
     ]
 
 
 _TORCH_IMPORTS = "import numpy as np\nimport torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
 _SKLEARN_IMPORTS = "import numpy as np\nfrom sklearn.linear_model import LogisticRegression\n"
+_ROWS = f'from datasets import load_dataset\n\ntrain = load_dataset("parquet", data_files="{DATA_FILE}", split="train")'
 
 
 def _datasets(schema: Schema) -> str:
@@ -135,7 +137,13 @@ def parquet_sentence(schema: Schema) -> str:
             "The Parquet file holds the records as 8-bit pictures, for looking at and for general tools. set.npz holds the "
             "exact numbers, and accuracy figures are measured with these."
         )
+    if not schema.has_label:
+        return (
+            "The Parquet file holds decoded columns. set.npz holds the encoded numbers as x; there is no label, so its y is 0 "
+            "for every row."
+        )
+    measured = "figures are measured on decoded rows" if schema.columns else "accuracy figures are measured with these"
     return (
         f"The Parquet file holds decoded columns with the class name under '{schema.label}'. set.npz holds the encoded "
-        "numbers, and accuracy figures are measured with these."
+        f"numbers; {measured}."
     )

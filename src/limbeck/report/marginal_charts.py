@@ -18,23 +18,22 @@ MOST_NUMBERS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One bin: its share of the real rows and of the synthetic ones, 0 to 1."""
+    """One bin: its share of the real rows, or by a model, and of the synthetic ones, 0 to 1. real is None where neither is."""
 
     name: str
-    real: float
+    real: float | None
     synthetic: float
 
 
-def small_chart(bars: Sequence[Bar], words: str) -> Markup:
-    """For each bin a wide bar, the real share, and a narrow one upon it, the synthetic share."""
-    highest = max((max(bar.real, bar.synthetic) for bar in bars), default=0.0) or 1.0
+def small_chart(bars: Sequence[Bar], words: str, beside: str = "of the real rows") -> Markup:
+    """For each bin a wide bar, the real share or whatever is said `beside`, and a narrow one upon it, the synthetic share."""
+    highest = max((max(bar.real or 0.0, bar.synthetic) for bar in bars), default=0.0) or 1.0
     step = WIDTH / max(len(bars), FEWEST_PLACES)
     parts = []
     for place, bar in enumerate(bars):
-        title = (
-            f"{bar.name}: {100 * bar.real:.2f} % of the real rows, {100 * bar.synthetic:.2f} % of the synthetic ones"
-        )
-        wide = _upright("real", place * step + 0.08 * step, 0.84 * step, bar.real / highest)
+        said = "" if bar.real is None else f"{100 * bar.real:.2f} % {beside}, "
+        title = f"{bar.name}: {said}{100 * bar.synthetic:.2f} % of the synthetic ones"
+        wide = _upright("real", place * step + 0.08 * step, 0.84 * step, (bar.real or 0.0) / highest)
         narrow = _upright("own", place * step + 0.3 * step, 0.4 * step, bar.synthetic / highest)
         parts.append(Markup("<g><title>{}</title>{}{}</g>").format(title, wide, narrow))
     return Markup(
@@ -57,8 +56,9 @@ def heat_map(names: Sequence[str], pairs: Sequence[Sequence[float | None]], word
     parts = [_cell(names, i, j, value, highest) for i, row in enumerate(pairs) for j, value in enumerate(row)]
     parts += [_label(LABELS - 8, CELL * place + 19 - CELL, "end", name) for place, name in enumerate(names) if place]
     parts += [_below(place, side, name) for place, name in enumerate(names[:-1])]
-    return Markup('<svg class="heat" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        LABELS + side, side + LABELS, words, Markup("").join(parts)
+    # With a width of its own, or few columns would be drawn as large as a page.
+    return Markup('<svg class="heat" width="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        round(1.3 * (LABELS + side)), LABELS + side, side + LABELS, words, Markup("").join(parts)
     )
 
 

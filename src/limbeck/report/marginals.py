@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -11,7 +12,7 @@ from limbeck.evaluate.table_marginals import ColumnMarginal, Shares, TableMargin
 from limbeck.report.marginal_charts import Bar, heat_map, small_chart
 
 # More would be too small to see, and too heavy to open on a phone.
-MOST_BARS, MOST_COLUMNS, MOST_IN_MAP, MOST_RARE = 24, 60, 40, 40
+MOST_BARS, MOST_COLUMNS, MOST_IN_MAP, MOST_RARE, MOST_PAIRS = 24, 60, 40, 40, 8
 LONGEST_NAME = 18
 Pairs = Sequence[Sequence[float | None]]
 
@@ -39,6 +40,25 @@ class MarginalsView:
     missing: tuple[tuple[str, str, str], ...]
     rare: tuple[tuple[str, str, str, str], ...]
     rare_left: int
+    broken: tuple[int, int | None] | None = None
+    correlated: str = ""
+    farthest: tuple[tuple[str, str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnsView:
+    """The columns of the synthetic table by themselves. modelled: whether the release's own model stands beside them."""
+
+    charts: tuple[Chart, ...]
+    left: int
+    modelled: bool
+
+
+def columns_view(found: Sequence[ColumnMarginal]) -> ColumnsView:
+    """Guarantee: shows synthetic rows, and what a model of noised answers says; both are in the release."""
+    charts = [_chart(column, "by the model") for column in found[:MOST_COLUMNS]]
+    modelled = any(each.total_variation is not None for each in found)
+    return ColumnsView(charts=tuple(charts), left=len(found) - len(charts), modelled=modelled)
 
 
 def marginals_view(found: TableMarginals) -> MarginalsView:
@@ -57,23 +77,37 @@ def marginals_view(found: TableMarginals) -> MarginalsView:
         missing=tuple((each.name, *_both(each.missing)) for each in found.columns if _any(each.missing)),
         rare=tuple((each.column, each.category, *_both(each.shares)) for each in found.rare[:MOST_RARE]),
         rare_left=max(len(found.rare) - MOST_RARE, 0),
+        broken=None if found.broken is None else (found.broken, found.real_broken),
+        **_correlated(found),
     )
 
 
-def _chart(column: ColumnMarginal) -> Chart:
+def _correlated(found: TableMarginals) -> dict[str, Any]:
+    if found.correlations is None or found.correlations.mean_error is None:
+        return {}
+    worst = found.correlations.pairs[:MOST_PAIRS]
+    rows = tuple((one, two, f"{real:.2f}", f"{own:.2f}") for one, two, real, own in worst)
+    return {"correlated": f"{found.correlations.mean_error:.3f}", "farthest": rows}
+
+
+def _chart(column: ColumnMarginal, beside: str = "of the real rows") -> Chart:
     bars = _bars(column.bins, column.numeric)
-    words = f"Shares of {len(bars)} values of {column.name} among real and synthetic rows"
-    return Chart(name=column.name, distance=_percent(column.total_variation), drawing=small_chart(bars, words))
+    if beside != "of the real rows" and (column.missing.synthetic or 0) > 0:
+        bars.append(Bar(name="no value", real=column.missing.real, synthetic=column.missing.synthetic or 0.0))
+    words = f"Shares of {len(bars)} values of {column.name} among synthetic rows, and {beside}"
+    distance = "" if column.total_variation is None else _percent(column.total_variation)
+    return Chart(name=column.name, distance=distance, drawing=small_chart(bars, words, beside))
 
 
 def _bars(bins: Mapping[str, Shares], numeric: bool) -> list[Bar]:
     """Bins as they stand; of many categories those that most real rows have, and the others together."""
-    bars = [Bar(name=name, real=each.real or 0.0, synthetic=each.synthetic or 0.0) for name, each in bins.items()]
+    bars = [Bar(name=name, real=each.real, synthetic=each.synthetic or 0.0) for name, each in bins.items()]
     if numeric or len(bars) <= MOST_BARS:
         return bars
-    bars.sort(key=lambda bar: -bar.real)
+    bars.sort(key=lambda bar: -(bar.synthetic if bar.real is None else bar.real))
     kept, rest = bars[: MOST_BARS - 1], bars[MOST_BARS - 1 :]
-    real, synthetic = sum(bar.real for bar in rest), sum(bar.synthetic for bar in rest)
+    real = None if bars[0].real is None else sum(bar.real or 0.0 for bar in rest)
+    synthetic = sum(bar.synthetic for bar in rest)
     return [*kept, Bar(name=f"{len(rest)} others", real=real, synthetic=synthetic)]
 
 

@@ -19,6 +19,7 @@ from limbeck.errors import NotReleasable, WallBreach
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.fidelity_result import Fidelity
 from limbeck.evaluate.privacy_curve import PrivacyCurve
+from limbeck.evaluate.table_marginals import ColumnMarginal
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.release.editions import EDITIONS, OWNER, RELEASE
@@ -26,7 +27,7 @@ from limbeck.report import views
 from limbeck.report.budget import BudgetView
 from limbeck.report.closeness import closeness_view
 from limbeck.report.convergence import curve_view, training_curve_drawings
-from limbeck.report.marginals import marginals_view
+from limbeck.report.marginals import columns_view, marginals_view
 from limbeck.report.scores import score_table
 from limbeck.report.strips import MOST_CLASSES, Strip
 
@@ -38,6 +39,7 @@ class Report:
     snapshots         (answers seen, first picture of each class) while the set was made
     training_curves   numbers of the run by step, by name
     curve             accuracy against epsilon
+    columns           of a table: shares among its rows, beside those of the release's own model (no real row)
 
     Guarantee: a report of the release edition holds no real picture, no figure measured on private records and nothing
     that is marked as the owner's.
@@ -58,6 +60,7 @@ class Report:
     real_grid: bytes | None = None
     fidelity: Fidelity | None = None
     generator: bool = False
+    columns: Sequence[ColumnMarginal] = ()
 
     def __post_init__(self) -> None:
         if self.edition not in EDITIONS:
@@ -83,7 +86,8 @@ def report_page(
 def render(report: Report) -> str:
     """The whole page as text. Everything that comes from a schema or a setting is escaped."""
     certificate, schema = report.certificate, report.schema
-    style = page_style("look.css", "report.css", *(("owner.css",) if report.edition == OWNER else ()))
+    sheets = [*(["multiples.css"] if report.columns or report.fidelity else []), *_owners_sheets(report)]
+    style = page_style("look.css", "report.css", *sheets)
     parts = {
         "head": views.headline(certificate, schema),
         "promises": views.promises(certificate, schema),
@@ -102,15 +106,25 @@ def render(report: Report) -> str:
         "schema_classes": len(schema.classes),
         "brief_names": views.brief_names(schema),
         "classes_left": max(len(schema.classes) - MOST_CLASSES, 0) if report.strips else 0,
-        "tables": [views.scores(score_table(each)) for each in report.evaluations if each.accuracy],
+        "tables": [views.scores(score_table(each)) for each in report.evaluations if each.accuracy or each.targets],
         "curve": curve_view(report.curve) if report.curve else None,
         "closeness": closeness_view(report.fidelity) if report.fidelity else None,
         "marginals": marginals_view(report.fidelity.marginals)
         if report.fidelity and report.fidelity.marginals
         else None,
+        "columns": columns_view(report.columns) if report.columns and not _has_marginals(report) else None,
         "budget": report.budget,
     }
     return environment().get_template("report.html").render(parts)
+
+
+def _has_marginals(report: Report) -> bool:
+    """Then the real rows stand beside the synthetic ones already."""
+    return report.fidelity is not None and report.fidelity.marginals is not None
+
+
+def _owners_sheets(report: Report) -> list[str]:
+    return ["owner.css"] if report.edition == OWNER else []
 
 
 @cache

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from limbeck.evaluate.synthetic_columns import synthetic_columns
 from limbeck.methods import Result, SyntheticSet, TrainedModel
+from limbeck.methods.mosaic.model import TableModel
+from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.report.card import data_card
@@ -41,9 +44,17 @@ def _set_pages(certificate: Certificate, schema: Schema, result: SyntheticSet) -
         snapshots=() if kept is None else snapshot_strips(kept, np.asarray(result.snapshots_after), result.y, schema),
         training_curves=result.course,
         generator=made_by is not None,
+        columns=synthetic_columns(result.x, result.y, schema, _model(result, schema)),
     )
     return {
         "grid.png": grid,
         "README.md": data_card(certificate, schema, counts, made_by).encode(),
         "report.html": render(report).encode(),
     }
+
+
+def _model(result: SyntheticSet, schema: Schema) -> TableModel | None:
+    made = result.generator
+    if made is None or not isinstance(made.spec, TableSpec):
+        return None
+    return TableModel.of(made.spec, made.weights, schema)

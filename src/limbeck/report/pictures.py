@@ -135,7 +135,8 @@ def _table_figure(x: Array, y: Array, schema: Schema) -> Any:
     axes = figure.add_subplot()
     values = np.repeat(np.clip(np.concatenate(bands).astype(np.float64), -1, 1), repeats, axis=1)
     heat = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-    _label(axes.yaxis, [one_line(name) for name in schema.classes], heights, room=size[1] * 8)
+    classes = [one_line(name) for name in schema.classes] if schema.has_label else [""]
+    _label(axes.yaxis, classes, heights, room=size[1] * 8)
     _label(axes.xaxis, names, widths, room=size[0] * 8)
     axes.tick_params(axis="x", labelrotation=90)
     for edge in np.cumsum(heights)[:-1]:

@@ -20,6 +20,7 @@ from limbeck.evaluate.decoded import DECODED
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.models import MODELS
 from limbeck.evaluate.row import Row
+from limbeck.evaluate.target_score import TargetScore
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.release.certificate import Certificate
 from limbeck.release.editions import RELEASE
@@ -51,6 +52,7 @@ class ScoreTable:
     classifiers: tuple[int, float] | None  # of how many classical models the mean is, and the mean
     rows: tuple[ScoreRow, ...]
     decoded: bool = False
+    targets: tuple[TargetScore, ...] = ()
 
     @property
     def has_ceiling(self) -> bool:
@@ -143,6 +145,7 @@ def score_table(evaluation: Evaluation) -> ScoreTable:
             *_skipped(evaluation.rows or ()),
         ),
         decoded=evaluation.form == DECODED,
+        targets=evaluation.targets or (),
     )
 
 

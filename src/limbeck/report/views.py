@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from limbeck.evaluate.reading import finite
+from limbeck.evaluate.target_score import TargetScore
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
@@ -109,6 +110,7 @@ class ScoresView:
     preset: str
     labels: str
     repeats: str
+    targets: list[tuple[str, ...]]
 
 
 def headline(certificate: Certificate, schema: Schema) -> Headline:
@@ -162,7 +164,8 @@ def _subtitle(certificate: Certificate, schema: Schema) -> str:
     kind = "pictures" if schema.is_image else "table rows"
     if certificate.is_model:
         return f"A classifier that tells {len(schema.classes)} classes of {kind} apart"
-    return f"{certificate.records} synthetic {kind} in {len(schema.classes)} classes"
+    classes = f" in {len(schema.classes)} classes" if schema.has_label else ""
+    return f"{certificate.records} synthetic {kind}{classes}"
 
 
 def _tiles(certificate: Certificate) -> list[tuple[str, str, str]]:
@@ -217,8 +220,9 @@ def _accountants(certificate: Certificate) -> list[tuple[str, str, bool]]:
 
 
 def grid_words(schema: Schema) -> str:
-    images, rows = "Synthetic pictures, one row per class.", "Synthetic rows, class by class, scaled to [-1, 1]."
-    return images if schema.is_image else rows
+    if schema.is_image:
+        return "Synthetic pictures, one row per class."
+    return f"Synthetic rows, {'class by class, ' if schema.has_label else ''}scaled to [-1, 1]."
 
 
 def classes(
@@ -255,7 +259,15 @@ def scores(table: ScoreTable) -> ScoresView:
         preset=table.preset,
         labels=table.labels,
         repeats=wording.number(table.repeats),
+        targets=[_target_row(each) for each in table.targets],
     )
+
+
+def _target_row(each: TargetScore) -> tuple[str, ...]:
+    """(target, model, R2, mean absolute error, accuracy, what real rows reach)."""
+    means = [None if found is None else found.mean for found in (each.r2, each.mae, each.accuracy)]
+    cells = [wording.number(value, 4) for value in (*means, each.ceiling)]
+    return (each.target, each.skipped or each.model, *cells)
 
 
 def _score_row(row: ScoreRow) -> ScoreRowView:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from limbeck.privacy.numbers import finite_or_word
-from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.queries import Choice, ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import unit_words
 from limbeck.release.certificate import Certificate
@@ -169,11 +169,12 @@ def not_promised(certificate: Certificate, schema: Schema) -> list[str]:
         return []
     sizes = ", the class sizes" if schema.class_sizes is not None else ""
     content = "column names, value ranges and categories" if schema.columns else "record shape and value range"
+    classes = ", the class names" if schema.has_label else ""
     return [
         several_limit(certificate),
         "Secrecy of facts about the whole group. What is true of the population can be learned from this "
         f"{noun(certificate)}, as it could be without any one {protected(certificate).noun}.",
-        f"Secrecy of what was declared public. That is the name of the data set, {content}, the class names, the "
+        f"Secrecy of what was declared public. That is the name of the data set, {content}{classes}, the "
         f"approximate number of records ({schema.records}){public_persons(schema)}{sizes}.",
         "The same for several releases. Each further release from the same records adds to what is spent; the owner's "
         "ledger keeps count.",
@@ -263,7 +264,10 @@ def noise_form(certificate: Certificate) -> str:
         return ""
     if not certificate.sampler_delta:
         return "Gaussian, in double precision"
-    return f"Gaussian, in whole steps, sampled exactly: adds less than {certificate.sampler_delta * 1.1:.0e} to delta"
+    chosen = any(isinstance(query, Choice) for query in certificate.queries)
+    choices = "; choices by the exponential mechanism, drawn exactly" if chosen else ""
+    words = "Gaussian, in whole steps, sampled exactly: adds less than"
+    return f"{words} {certificate.sampler_delta * 1.1:.0e} to delta{choices}"
 
 
 def query_rows(certificate: Certificate) -> list[QueryRow]:

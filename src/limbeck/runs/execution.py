@@ -15,7 +15,7 @@ from limbeck.methods import Method, Result, TrainedModel, method_named
 from limbeck.progress import Reporter
 from limbeck.runs.folder import is_staged, put_in_place, staging
 from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS, RunLog
-from limbeck.vault.api import Answer, Grant, Map, Question, Vault
+from limbeck.vault.api import Answer, Asked, Grant, Map, Vault
 
 
 def carry_out(
@@ -71,7 +71,7 @@ class Asking:
     vault: Vault
     grant: Grant
 
-    def __call__(self, label: str, index: int, mapping: Map | Question) -> Answer:
+    def __call__(self, label: str, index: int, mapping: Asked) -> Answer:
         return self.vault.ask(self.grant, label, index, mapping)
 
     @property

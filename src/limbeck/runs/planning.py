@@ -57,7 +57,7 @@ def make_plan(
 
 
 def plan_for(
-    data: DataReference,
+    data: DataReference | DataSource,
     method: str | None,
     settings: Mapping[str, Any],
     epsilon: float | None,
@@ -74,11 +74,13 @@ def sized(settings: Mapping[str, Any] | None, per_class: int | None) -> dict[str
     return {**(settings or {}), **({} if per_class is None else {"per_class": per_class})}
 
 
-def _source(data: DataReference) -> DataSource | Elsewhere:
+def _source(data: DataReference | DataSource) -> DataSource | Elsewhere:
+    if isinstance(data, DataSource):
+        return data
     return data.source() if data.vault is None else Elsewhere(ProcessVault(data.vault).describe())
 
 
-def method_for(schema: Schema, name: str | None, settings: Mapping[str, Any], rows: int | None) -> Method:
+def method_for(schema: Schema, name: str | None, settings: Mapping[str, Any], rows: int | None = None) -> Method:
     """name: None for the default of this kind of data. rows: a shorthand for the setting, where the method has it."""
     name = default_method(schema) if name is None else name
     return method_named(name, with_rows(name, settings, rows))
@@ -118,7 +120,7 @@ class Quote:
 
 
 def quote(
-    data: DataReference,
+    data: DataReference | DataSource,
     method: str | None,
     settings: Mapping[str, Any],
     epsilon: float | None,

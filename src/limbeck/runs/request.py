@@ -14,6 +14,7 @@ from limbeck.data.parts import part_of
 from limbeck.data.source import split_suffix
 from limbeck.errors import BadInput, RunConflict
 from limbeck.methods import TrainedModel
+from limbeck.privacy.schema import Schema
 from limbeck.release.model import read_model
 from limbeck.vault.ledger.address import absolute, default_path
 
@@ -66,12 +67,12 @@ class DataReference:
         given = [word for option, value in options if value for word in (option, value)]
         return shlex.join([*([self.data] if self.data else []), *given])
 
-    def source(self, split: str = "train") -> DataSource:
-        """The source of these records. Guarantee: reads no record."""
-        whole = self.whole(split)
+    def source(self, split: str = "train", default: Schema | None = None) -> DataSource:
+        """The source of these records. default: what is public about a path that has no schema. Guarantee: reads no record."""
+        whole = self.whole(split, default)
         return whole if self.part is None else part_of(whole, self.part)
 
-    def whole(self, split: str = "train") -> DataSource:
+    def whole(self, split: str = "train", default: Schema | None = None) -> DataSource:
         """The source of the data set that these records are a part of."""
         if self.federation is not None:
             raise RunConflict(
@@ -81,7 +82,8 @@ class DataReference:
             raise RunConflict(f"The records are in the vault at {self.vault}, which gives answers and no records.")
         if self.data is None:
             raise RunConflict(
-                "This run was started in Python with records in memory; call Condenser.fit again with the same out."
+                "This run was started in Python with records in memory; call Condenser.fit, or limbeck.condense, again with the "
+                "same records and the same out."
             )
         return open_source(
             self.data,
@@ -89,6 +91,7 @@ class DataReference:
             schema_path=Path(self.schema) if self.schema else None,
             label=self.label,
             root=Path(self.root) if self.root else None,
+            default=default,
         )
 
 

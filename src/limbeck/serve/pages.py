@@ -136,7 +136,7 @@ def _facts(side: Side) -> dict[str, str]:
         "Delta": wording.exact(certificate.delta),
         f"Right guesses about a {protected(certificate).noun}": f"at most {wording.percent_up(wording.guess_share(certificate))}",
         "Synthetic records": wording.number(certificate.records),
-        "Classes": str(len(schema.classes)),
+        "Classes": str(len(schema.classes)) if schema.has_label else "-",
         "Made": _day(certificate.created),
     }
 

@@ -6,7 +6,7 @@ A runner needs these calls and no other. One plan goes through them in this orde
     grant(plan, identity)            book the whole plan; nothing has been read yet
     open_records(grant)              read the records of a booked grant, so that a bad file is found before the first answer
     ask(grant, label, index, map)    one noised answer of the plan, stored before it is given; of an ensemble of teachers with a
-                                     question in place of the map
+                                     question in place of the map, of a choice with the candidates' scores
     keep(grant), forget(grant, ...)  around a method's checkpoint: save what a resumed run needs, drop what it does not
     drawn(grant)                     how many answers were given, for the certificate
     close(grant)                     end the grant; nothing can be asked from it any more
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
+from limbeck.vault.choices import MarginalErrors, Scores
 from limbeck.vault.ensemble.critics import Critic
 from limbeck.vault.ensemble.discriminators import Discriminator
 from limbeck.vault.ensemble.partition import check_ensemble
@@ -55,6 +56,7 @@ from limbeck.vault.noise import Randomness
 __all__ = [
     "Answer",
     "Ask",
+    "Asked",
     "BeliefVote",
     "BinVote",
     "Cells",
@@ -68,6 +70,7 @@ __all__ = [
     "Identity",
     "LevelVote",
     "Map",
+    "MarginalErrors",
     "NetworkGradient",
     "OneHot",
     "Question",
@@ -76,6 +79,7 @@ __all__ = [
     "Randomness",
     "Residual",
     "ResidualFourier",
+    "Scores",
     "SecondMoment",
     "SignVote",
     "SketchVote",
@@ -85,6 +89,8 @@ __all__ = [
     "Vault",
     "check_ensemble",
 ]
+
+Asked = Map | Question | Scores  # what stands beside a query when it is asked: public values, from the closed lists
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,8 @@ class Grant:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A noised sum, (classes, numbers) or (numbers,). Immutable: use it as often as you like (rule 4).
+    """A noised sum, (classes, numbers) or (numbers,); of a choice (1,), the place of a candidate. Immutable: use it as often as
+    you like (rule 4).
 
     noise_std: of the noise on each number, which the plan states; 0 if there is none.
     """
@@ -151,7 +158,7 @@ class Vault(Protocol):
         """
         ...
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         """One answer of the plan: the stored one if there is one, else a new one.
 
         Guarantee: at most `count` different answers of a query ever leave the vault. Each is noised once and stored before it
@@ -186,4 +193,4 @@ class Vault(Protocol):
 class Ask(Protocol):
     """What a method is handed in place of the vault: the answers of its own grant."""
 
-    def __call__(self, label: str, index: int, mapping: Map | Question) -> Answer: ...
+    def __call__(self, label: str, index: int, mapping: Asked) -> Answer: ...

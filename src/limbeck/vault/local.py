@@ -19,9 +19,11 @@ from limbeck.errors import RunConflict, WallBreach
 from limbeck.privacy.accounting import price, require_delta
 from limbeck.privacy.numbers import apart
 from limbeck.privacy.plan import Plan
-from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.queries import Choice, ClippedSum, Query
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Answer, Grant, State
+from limbeck.vault.api import Answer, Asked, Grant, State
+from limbeck.vault.choices import SCORES, Scores
+from limbeck.vault.choices.chooser import Chooser
 from limbeck.vault.clipped_sums import ClippedSums
 from limbeck.vault.ensemble.desk import Desk, check_batch
 from limbeck.vault.ensemble.kinds import QUESTIONS
@@ -71,6 +73,7 @@ class LocalVault:
         self._device = torch.device(device)
         self._records: Records | None = None
         self._sums = ClippedSums(source.schema, self._device, in_file_order=self._randomness.releasable)
+        self._chooser = Chooser(source.schema, self._device)
         self._desks: dict[tuple[str, str], Desk] = {}
 
     @property
@@ -133,7 +136,7 @@ class LocalVault:
             self.give_back(grant)
             raise
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         """One answer of the plan: the stored one if there is one, else a new one.
 
         Guarantee: at most `count` different answers of a query ever leave the vault; each is noised once and stored before
@@ -210,41 +213,44 @@ class LocalVault:
         booked = {"generator": self._randomness.mode, "plan": plan.to_dict(), **unit, **reading}
         return json.dumps(booked, sort_keys=True, allow_nan=False)
 
-    def _booked_query(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Query:
+    def _booked_query(self, grant: Grant, label: str, index: int, mapping: Asked) -> Query:
         query = grant.plan.query(label)
         if query is None:
             raise WallBreach(f"The plan has no query '{label}'.")
         if not 0 <= index < query.count:
             raise WallBreach(f"The plan allows {query.count} answers of '{label}'; number {index + 1} is refused.")
-        known = MAPS.get(mapping.kind) if isinstance(query, ClippedSum) else QUESTIONS.get(mapping.kind)
+        known: type | None = _listed(query).get(mapping.kind)
         if mapping.kind != query.map or known is not type(mapping):
             raise WallBreach(f"Query '{label}' was booked with the map '{query.map}', not with '{mapping.kind}'.")
         if isinstance(mapping, Question):
-            assert not isinstance(query, ClippedSum)
+            assert not isinstance(query, ClippedSum | Choice)
             check_batch(query, mapping, self._schema)
         else:
-            self._sums.block_for(mapping)
+            self._sums.block_for(mapping.cells if isinstance(mapping, Scores) else mapping)
         return query
 
     def _desk(self, grant: Grant, label: str, question: Question) -> Desk:
         if (grant.id, label) not in self._desks:
             query = grant.plan.query(label)
-            assert query is not None and not isinstance(query, ClippedSum)
+            assert query is not None and not isinstance(query, ClippedSum | Choice)
             store = EnsembleStore(self._ledger.file.home, grant.id, self._randomness)
             self._desks[grant.id, label] = Desk(query, question, self._schema, store, self._device)
         return self._desks[grant.id, label]
 
-    def _catch_up(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> None:
+    def _catch_up(self, grant: Grant, label: str, index: int, mapping: Asked) -> None:
         """A stored answer of a tick that the restored teachers have not learned yet: they learn it now, and vote no more."""
         if isinstance(mapping, Question) and self._desk(grant, label, mapping).clock == index:
             self.open_records(grant)
             assert self._records is not None
             self._desk(grant, label, mapping).learn(index, mapping, self._records)
 
-    def _noised(self, grant: Grant, query: Query, index: int, mapping: Map | Question) -> NDArray[np.float64]:
+    def _noised(self, grant: Grant, query: Query, index: int, mapping: Asked) -> NDArray[np.float64]:
         if isinstance(query, ClippedSum):
             assert isinstance(mapping, Map)
             return self._noised_sum(query, index, mapping)
+        if isinstance(query, Choice):
+            assert isinstance(mapping, Scores) and self._records is not None
+            return self._chooser.chosen(query, mapping, self._records, *self._streams(query, index))
         assert isinstance(mapping, Question) and self._records is not None
         desk = self._desk(grant, query.label, mapping)
         return desk.noised(index, mapping, self._records, *self._streams(query, index))
@@ -262,3 +268,10 @@ class LocalVault:
         rows = len(self._schema.classes) if by_class else 1
         values = np.frombuffer(payload, dtype=np.float32).reshape(rows, -1).copy()
         return Answer(values if by_class else values[0], query.noise_std)
+
+
+def _listed(query: Query) -> Mapping[str, type]:
+    """The closed list that a query's maps, scores or questions are from."""
+    if isinstance(query, ClippedSum):
+        return MAPS
+    return SCORES if isinstance(query, Choice) else QUESTIONS

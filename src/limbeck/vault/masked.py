@@ -19,8 +19,7 @@ from limbeck.errors import BadInput, RunConflict, WallBreach
 from limbeck.privacy.federation import LEAST_SHARE
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum
-from limbeck.vault.api import Answer, Grant
-from limbeck.vault.ensemble.teachers import Question
+from limbeck.vault.api import Answer, Asked, Grant
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.maps import Map
@@ -70,7 +69,7 @@ class MaskedVault(LocalVault):
             raise RunConflict(f"Grant {grant.id} is closed; nothing is masked for it any more.")
         return self._masks.offer(grant.id)
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         """Questions to teachers are answered as ever; sums only under masks."""
         if isinstance(grant.plan.query(label), ClippedSum):
             raise WallBreach("This site's terms say that its sums leave under masks.")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from limbeck.methods.mosaic.inner import Inner
 from limbeck.methods.mosaic.limits import Limit
 from limbeck.privacy.schema import LEAST_APART, Column, Schema
 from limbeck.vault.api import Cut
@@ -29,11 +30,16 @@ AROUND, MANY_MORE = 8, 4.0  # cells on both sides, and how often their mean a ce
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A column, where its numbers begin in an encoded record, and the raw values at which it is cut (none for categories)."""
+    """A column, where its numbers begin in an encoded record, and the raw values at which it is cut (none for categories).
+
+    groups: the cell of each category, where some share one. inner: what is known of values inside of cells; None: they are even.
+    """
 
     column: Column
     start: int
     edges: Numbers
+    groups: tuple[int, ...] = ()
+    inner: Inner | None = None
 
     @property
     def cells(self) -> int:
@@ -46,7 +52,13 @@ class Axis:
     def cut(self) -> Cut:
         numbers = 1 if self.is_cut else len(self.column.categories)
         edges = torch.from_numpy(self._encoded_edges())
-        return Cut(start=self.start, numbers=numbers, edges=edges, missing=self.column.missing)
+        return Cut(start=self.start, numbers=numbers, edges=edges, missing=self.column.missing, groups=self.groups)
+
+    def with_inner(self, inner: Inner) -> Axis:
+        return replace(self, inner=inner)
+
+    def _finer(self, inner: Inner) -> Axis:
+        return replace(self, edges=inner.edges, groups=(), inner=None)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -92,7 +104,7 @@ class Axis:
         return not self.is_cut or self._grid() is not None
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
         grid = self._grid() if self.is_cut else None
         return 1.0 if grid is None else grid[0]
 
@@ -115,16 +127,20 @@ class Axis:
                 last = np.maximum(np.where(last == high, most, np.ceil(last * scale) - 1), first)
         low_end, high_end = limit.low, limit.high
         if self.is_whole:
-            low_end, high_end = np.ceil(low_end * self._scale - NEAR), np.floor(high_end * self._scale + NEAR)
+            low_end, high_end = np.ceil(low_end * self.scale - NEAR), np.floor(high_end * self.scale + NEAR)
         return np.maximum(first, low_end), np.minimum(last, high_end)
 
     def kept(self, limit: Limit) -> Numbers:
         """(cells,): the share of each cell that the limit leaves. Of a cell with more than one value, values that are to be left
         out are not counted: whoever draws them draws again."""
+        if self.inner is not None:
+            finer = self._finer(self.inner).kept(limit)
+            found = self.inner.kept(finer[: len(self.inner.owner)])
+            return np.concatenate([found, finer[len(self.inner.owner) :]])
         (first, last), (low, high) = self.spans(), self.spans(limit)
         if self.is_whole:
             share = np.maximum(high - low + 1, 0) / (last - first + 1)
-            share[(low == high) & np.isin(low, [round(value * self._scale) for value in limit.without])] = 0
+            share[(low == high) & np.isin(low, [round(value * self.scale) for value in limit.without])] = 0
         else:
             share = np.maximum(high - low, 0) / (last - first)
         gap = [float(limit.gaps)] * self.column.missing
@@ -133,7 +149,9 @@ class Axis:
     def encoded(
         self, cells: NDArray[np.int64], rng: np.random.Generator, limit: Limit = NO_LIMIT
     ) -> NDArray[np.float32]:
-        """(records, width): values drawn evenly from what the limit leaves of their cells, as the schema encodes them."""
+        """(records, width): values drawn from what the limit leaves of their cells, as the schema encodes them."""
+        if self.inner is not None:
+            return self._encoded_inside(cells, rng, limit, self.inner)
         encoded = np.zeros((len(cells), self.column.width), dtype=np.float32)
         if not self.is_cut:
             encoded[np.arange(len(cells)), cells] = 1
@@ -142,7 +160,7 @@ class Axis:
         is_there = cells < len(first)
         begin, end = (bound[np.minimum(cells, len(first) - 1)] for bound in (first, last))
         if self.is_whole:
-            values = (begin + np.floor(rng.random(len(cells)) * (end - begin + 1))) / self._scale
+            values = (begin + np.floor(rng.random(len(cells)) * (end - begin + 1))) / self.scale
         else:
             values = begin + rng.random(len(cells)) * (end - begin)
         encoded[:, 0] = np.where(is_there, self._encoded(values), 0.0)
@@ -152,6 +170,15 @@ class Axis:
             encoded[:, 1] = ~is_there
         return encoded
 
+    def _encoded_inside(
+        self, cells: NDArray[np.int64], rng: np.random.Generator, limit: Limit, inner: Inner
+    ) -> NDArray[np.float32]:
+        finer, count = self._finer(inner), len(inner.owner)
+        is_there = cells < self.cells - self.column.missing
+        found = np.full(len(cells), count, dtype=np.int64)
+        found[is_there] = inner.drawn(cells[is_there], rng, finer.kept(limit)[:count])
+        return finer.encoded(found, rng, limit)
+
 
 def columns_of(schema: Schema) -> tuple[Column, ...]:
     """Of a table whose columns have no names: x0, x1 and so on."""
@@ -160,16 +187,23 @@ def columns_of(schema: Schema) -> tuple[Column, ...]:
     )
 
 
+def asked_columns(schema: Schema) -> tuple[Column, ...]:
+    """Those that are asked about: not what follows from others by a constraint, nor what is unique."""
+    return tuple(column for column in columns_of(schema) if column.name not in schema.rules.not_asked)
+
+
 def axes_cut_at(schema: Schema, edges: Sequence[Numbers]) -> list[Axis]:
-    """Every column of the schema with its edges."""
+    """Every column that is asked about with its edges."""
     columns = columns_of(schema)
-    starts = np.cumsum([0, *(column.width for column in columns)])
-    return [Axis(column, int(start), cuts) for column, start, cuts in zip(columns, starts[:-1], edges, strict=True)]
+    ends = np.cumsum([column.width for column in columns])
+    starts = {column.name: int(end) - column.width for column, end in zip(columns, ends, strict=True)}
+    asked = asked_columns(schema)
+    return [Axis(column, starts[column.name], cuts) for column, cuts in zip(asked, edges, strict=True)]
 
 
 def fine_axes(schema: Schema) -> list[Axis]:
     """Every column, cut as finely as its public range allows."""
-    return axes_cut_at(schema, [_fine_edges(column) for column in columns_of(schema)])
+    return axes_cut_at(schema, [_fine_edges(column) for column in asked_columns(schema)])
 
 
 def _fine_edges(column: Column) -> Numbers:

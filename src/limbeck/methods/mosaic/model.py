@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.methods.mosaic.axes import NO_LIMIT, Axis, Numbers, axes_cut_at, columns_of
+from limbeck.methods.mosaic.axes import Axis, Numbers, asked_columns, axes_cut_at
+from limbeck.methods.mosaic.insides import inside_forms, require_edges, stored_counts, stored_insides, with_insides
+from limbeck.methods.mosaic.keeping import broken_columns, encoded_rows
 from limbeck.methods.mosaic.labels import balanced
 from limbeck.methods.mosaic.limits import Limit
 from limbeck.methods.mosaic.mixture import Mixture, drawn_cells, edges_of
+from limbeck.methods.mosaic.redrawing import redrawn_cells
 from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
 
+MENDED = 20  # how often the cells of a broken constraint are drawn again
 LABELLED_AT_ONCE = 1 << 14  # rows; fixed, because the last bits of a sum may depend on it
 
 
@@ -35,11 +39,12 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """axes: the columns and where they are cut. labels: None if a row is of the class of its component."""
+    """axes: the columns and where they are cut. labels: None if a row is of the class of its component. schema: of its rows."""
 
     axes: tuple[Axis, ...]
     mixture: Mixture
     labels: Labels | None
+    schema: Schema
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -51,6 +56,7 @@ class TableModel:
             components=self.mixture.weights.shape[1],
             edges=tuple(len(axis.edges) for axis in self.axes),
             opinion=None if self.labels is None else self.labels.opinion,
+            **stored_counts(self.axes),
         )
 
     def weights(self) -> dict[str, Tensor]:
@@ -62,7 +68,7 @@ class TableModel:
         }
         if self.labels is not None:
             named |= {"terms": self.labels.terms, "constant": self.labels.constant}
-        return named
+        return named | stored_insides(self.axes)
 
     @staticmethod
     def of(spec: TableSpec, weights: Mapping[str, Tensor], schema: Schema) -> TableModel:
@@ -70,20 +76,23 @@ class TableModel:
 
         Guarantee: raises BadInput unless all weights are there, are finite and have the form that spec and schema ask for.
         """
-        columns = columns_of(schema)
+        columns = asked_columns(schema)
         if schema.is_image or len(columns) != len(spec.edges):
             raise BadInput(f"The model has {len(spec.edges)} columns, the schema {len(columns)}.")
         _require(weights, {"edges": ((sum(spec.edges),), torch.float64)}, exactly=False)
         cuts = np.split(weights["edges"].numpy(), list(accumulate(spec.edges))[:-1])
         axes = axes_cut_at(schema, cuts)
         for axis in axes:
-            _require_edges(axis)
+            require_edges(axis)
+        inside = {name: weights[name] for name in inside_forms(spec, columns) if name in weights}
+        _require(inside, inside_forms(spec, columns))
+        axes = with_insides(axes, spec, inside)
         sizes, classes = tuple(axis.cells for axis in axes), len(schema.classes)
-        _require(weights, _forms(spec, sum(sizes), classes))
+        _require(weights, {**_forms(spec, sum(sizes), classes), **inside_forms(spec, columns)})
         labels = None
         if spec.opinion is not None:
             labels = Labels(weights["terms"], weights["constant"], float(spec.opinion))
-        return TableModel(tuple(axes), Mixture.of(sizes, weights["logits"], weights["weights"]), labels)
+        return TableModel(tuple(axes), Mixture.of(sizes, weights["logits"], weights["weights"]), labels, schema)
 
     def rows(self, limits: Mapping[int, Limit], classes: NDArray[np.float64]) -> Rows:
         """What rows are drawn from if they are to keep to the limits, by the place of their column.
@@ -168,11 +177,22 @@ class Rows:
             labels = chosen // self.shares.shape[1]
         else:
             cells, labels = self._labelled(cells, rng, balance)
-        parts = [
-            axis.encoded(cells[:, place], rng, self.limits.get(place, NO_LIMIT))
-            for place, axis in enumerate(self.model.axes)
-        ]
-        return np.concatenate(parts, axis=1), labels
+        return self.encoded(cells, labels, rng), labels
+
+    def encoded(
+        self, cells: NDArray[np.int64], labels: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """Values for rows of cells, with all that can be mended of a row that breaks a constraint mended (keeping.py)."""
+        schema, cells = self.model.schema, cells.copy()
+        x = encoded_rows(self.model.axes, schema, cells, labels, rng, self.limits)
+        for _ in range(MENDED if schema.rules.names else 0):
+            wrong, columns = broken_columns(x, labels, schema, self.model.axes)
+            if not len(wrong):
+                break
+            own = labels[wrong] if self.model.labels is None else None
+            cells[wrong] = redrawn_cells(self.edges, self.shares, cells[wrong], columns, own, rng)
+            x[wrong] = encoded_rows(self.model.axes, schema, cells[wrong], labels[wrong], rng, self.limits)
+        return x
 
     def _labelled(
         self, cells: NDArray[np.int64], rng: np.random.Generator, balance: bool
@@ -214,12 +234,3 @@ def _require(
             raise BadInput(f"Expected {name} of shape {shape} and {dtype}, got {tuple(found.shape)} and {found.dtype}.")
         if not bool(found.isfinite().all()):
             raise BadInput(f"Not all of {name} is finite.")
-
-
-def _require_edges(axis: Axis) -> None:
-    """Rising, inside the public range, and none for categories."""
-    if not len(axis.edges):
-        return
-    low, high = axis.range if axis.is_cut else (0.0, 0.0)
-    if not (low < axis.edges[0] and axis.edges[-1] < high and bool((np.diff(axis.edges) > 0).all())):
-        raise BadInput(f"The edges of column '{axis.column.name}' must rise inside of its range.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from limbeck.vault.api import Answer, Ask, Map, Question
+from limbeck.vault.api import Answer, Ask, Asked, Map
 
 AT_ONCE = 25
 
@@ -19,7 +19,7 @@ def foreseen(ask: Ask, wanted: str, map_at: Callable[[int], Map], count: int) ->
         return ask
     known = 0
 
-    def asked(label: str, index: int, mapping: Map | Question) -> Answer:
+    def asked(label: str, index: int, mapping: Asked) -> Answer:
         nonlocal known
         if label == wanted and index >= known:
             known = min(index + AT_ONCE, count)

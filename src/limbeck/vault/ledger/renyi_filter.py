@@ -55,9 +55,8 @@ def divergence(plan: str, counts: str, order: int) -> Decimal | None:
     Guarantee: rounded up. Computed from the queries' own events, and only if these are the very answers that were booked.
     """
     # The accountants take a second to load, which whoever only looks at sums need not wait for.
-    from limbeck.privacy.accountants import SMALLEST_RATE, checked_noise, terms_of
+    from limbeck.privacy.accountants import curve_of, terms_of
     from limbeck.privacy.queries import query_from_dict
-    from limbeck.privacy.renyi import gaussian, poisson_gaussian, subset_gaussian
 
     try:
         booked = json.loads(plan)
@@ -70,12 +69,7 @@ def divergence(plan: str, counts: str, order: int) -> Decimal | None:
             if not terms:
                 return None
             for term in terms:
-                noise, rate = checked_noise(term.noise), max(term.rate, SMALLEST_RATE)
-                if term.subset:
-                    curve = subset_gaussian(rate, noise, orders)
-                else:
-                    curve = poisson_gaussian(rate, noise, orders) if rate < 1 else gaussian(noise, orders)
-                total += term.times * _up(float(curve[0]))
+                total += term.times * _up(float(curve_of(term, orders)[0]))
         return total
     except (BadInput, ValueError, TypeError, KeyError, AttributeError, RecursionError, ArithmeticError):
         return None

@@ -16,7 +16,7 @@ import torch
 from limbeck.errors import BadInput, LimbeckError, VaultUnreachable, WallBreach
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Answer, Grant, Map, Question, Randomness, State
+from limbeck.vault.api import Answer, Asked, Grant, Randomness, State
 from limbeck.vault.noise import INSECURE, SECURE, SecretStream
 from limbeck.vault.process.failures import BUSY, MALFORMED, SENTENCES, failure
 from limbeck.vault.process.requests import (
@@ -107,7 +107,7 @@ class ProcessVault:
     def open_records(self, grant: Grant) -> None:
         self._call(OpenRecords(grant), Done)
 
-    def ask(self, grant: Grant, label: str, index: int, mapping: Map | Question) -> Answer:
+    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
         values = self._call(Ask(grant, label, operator.index(index), mapping), Answered).values
         if values.dtype != torch.float32:
             raise self._strange()

@@ -1,8 +1,8 @@
 """Frozen values to and from a message, field by field, as their own annotations say.
 
 What a field may hold is what its class declares: plain numbers and texts, tuples, tensors, and dataclasses of ours. Where
-several classes are possible (a map, a question, a teacher, a query) the value names its `kind`, from the closed lists that
-the vault itself accepts. So whatever arrives is one of these values, whole, or it is refused.
+several classes are possible (a map, a question, scores, a teacher, a query) the value names its `kind`, from the closed lists
+that the vault itself accepts. So whatever arrives is one of these values, whole, or it is refused.
 
 A value that went over the wire has the same digest: whole numbers stay whole, and tensors keep their bytes.
 """
@@ -21,6 +21,7 @@ from typing import Any
 from torch import Tensor
 
 from limbeck.privacy.queries import KINDS
+from limbeck.vault.choices import SCORES, Scores
 from limbeck.vault.ensemble.kinds import QUESTIONS, TEACHERS
 from limbeck.vault.ensemble.teachers import Question, Teacher
 from limbeck.vault.maps import MAPS, Map
@@ -31,7 +32,7 @@ LONGEST = 1 << 16
 # JSON knows no infinity; a query without a bound has one.
 INFINITE = {"infinity": math.inf, "-infinity": -math.inf}
 # Where a field is of one of these, the value says which class of the list it is.
-OPEN: dict[type, Mapping[str, type]] = {Map: MAPS, Question: QUESTIONS, Teacher: TEACHERS}
+OPEN: dict[type, Mapping[str, type]] = {Map: MAPS, Question: QUESTIONS, Scores: SCORES, Teacher: TEACHERS}
 
 
 @functools.cache

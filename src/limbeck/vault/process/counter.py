@@ -16,7 +16,7 @@ import torch
 from limbeck.errors import LimbeckError, RunConflict, WallBreach, ran_out
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Grant, Map, Vault
+from limbeck.vault.api import Grant, Map, Scores, Vault
 from limbeck.vault.maps.bound import Bound
 from limbeck.vault.masked import MaskedVault
 from limbeck.vault.process.requests import (
@@ -184,8 +184,9 @@ def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Sa
         case OpenRecords():
             vault.open_records(said.grant)
         case Ask():
-            if isinstance(said.mapping, Map):
-                _require_fit(said.mapping, vault.describe())
+            tried = said.mapping.cells if isinstance(said.mapping, Scores) else said.mapping
+            if isinstance(tried, Map):
+                _require_fit(tried, vault.describe())
             if isinstance(said, AskMasked):
                 return _masked(vault, said)
             answer = vault.ask(said.grant, said.label, said.index, said.mapping)

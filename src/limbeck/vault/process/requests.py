@@ -10,9 +10,7 @@ from torch import Tensor
 
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Grant
-from limbeck.vault.ensemble.teachers import Question
-from limbeck.vault.maps import Map
+from limbeck.vault.api import Asked, Grant
 from limbeck.vault.masking import MaskKey
 from limbeck.vault.process.codec import pack, unpack
 from limbeck.vault.process.wire import Malformed, Message
@@ -65,7 +63,7 @@ class Ask(Said):
     grant: Grant
     label: str
     index: int
-    mapping: Map | Question
+    mapping: Asked
 
 
 @dataclass(frozen=True)

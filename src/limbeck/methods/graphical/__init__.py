@@ -1,0 +1,1 @@
+"""Graphical models of tables: what AIM, MST and PrivBayes share."""
