@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Limbeck needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	@# A half-made environment, or one whose Python is gone, is made anew.
 	$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,federated]'
 	@touch $@
 
 demo: setup

@@ -29,6 +29,7 @@ LAYERS = (
     ("evaluate", "scores of sets and models, fidelity"),
     ("report", "pictures, pages, cards"),
     ("runs", "request, folder, checkpoint, condense, resume, estimator"),
+    ("federated", "many owners: sites, masks, the server, Flower"),
     ("experiments", "sweep, continual, demo"),
     ("serve", "a local web page over a folder of runs"),
     ("api", "the public names"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accounting_mutants import ACCOUNTING
 from choice_mutants import CHOICES
+from federated_mutants import FEDERATED
 from ledger_mutants import LEDGER
 from mutation import Mutation
 from person_mutants import PERSONS
@@ -17,5 +18,5 @@ from vault_mutants import VAULT
 
 MUTATIONS: tuple[Mutation, ...] = (
     *VAULT, *TEACHERS, *LEDGER, *LEDGER_TREE, *ACCOUNTING, *RELEASE, *PERSONS, *PROCESS, *CHOICES, *STREAMS,
-    *SHARDED,
+    *SHARDED, *FEDERATED,
 )  # fmt: skip

@@ -256,10 +256,10 @@ PROCESS: tuple[Mutation, ...] = (
         "a grant that is over",
         SIGNING,
     ),
-    booked("process-booked-any-file", "    _check_files(certificate)\n", "", "files outside of the release", SIGNING),
+    booked("process-booked-any-file", "    check_files(certificate)\n", "", "files outside of the release", SIGNING),
     booked(
         "process-booked-any-time",
-        "    _check_created(certificate.created)\n",
+        "    check_created(certificate.created)\n",
         "",
         "a certificate of another day",
         SIGNING,

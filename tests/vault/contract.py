@@ -51,7 +51,12 @@ class Source:
 
 
 class Premises(ABC):
-    """Where vaults of one kind stand: they share books that outlive each of them."""
+    """Where vaults of one kind stand: they share books that outlive each of them.
+
+    noise: the std of an answer's noise / that of the query. A vault may add more than is paid for, and then says so.
+    """
+
+    noise: float = 1.0
 
     @abstractmethod
     def vault(self, source: Source, randomness: Randomness | None = None) -> Vault:
@@ -220,7 +225,8 @@ class VaultContract:
         grant = vault.grant(plan_of(query))
         exact = exact_sum(records)
         noise = np.array([vault.ask(grant, "sums", index, Identity()).values - exact for index in range(12)])
-        standard = (noise / query.noise_std).reshape(12, -1)
+        assert vault.ask(grant, "sums", 0, Identity()).noise_std == pytest.approx(premises.noise * query.noise_std)
+        standard = (noise / (premises.noise * query.noise_std)).reshape(12, -1)
         assert stats.kstest(standard.ravel(), "norm").pvalue > FALSE_ALARM
         # The sum of squares is chi-square, so a noise that is a few per cent off shows.
         share = stats.chi2.cdf(float((standard**2).sum()), standard.size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from limbeck.cli.output import emit, table
 from limbeck.errors import BadInput
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.unit import UNIT_RECORD, unit_words
+
+if TYPE_CHECKING:
+    from limbeck.release.federated import Federated
 
 ReleaseFolder = Annotated[Path, typer.Argument(help="A release folder.")]
 
@@ -88,4 +91,43 @@ def verify(
         *([f"every row keeps to the {len(constraints)} declared constraints"] if constraints else []),
         *(f"BUT: {fault}" for fault in values["known_faults"]),
     ]
+    if certificate.federation is not None:
+        values["federation"] = _federation_values(certificate.federation)
+        lines += _federation_lines(certificate.federation)
+    if certificate.joined is not None:
+        parts = [
+            {name: part[name] for name in ("dataset", "epsilon", "delta", "records")}
+            | {"public_key": part["signature"]["public_key"]}
+            for part in certificate.joined.parts
+        ]
+        values["joined"] = parts
+        lines.append(f"joined of {len(parts)} owners' sets; that they hold different records is the owners' word")
+        lines += table([(f"  {part['dataset']}", part["epsilon"], part["public_key"]) for part in parts])
     emit(as_json, values, lines)
+
+
+def _federation_values(federation: Federated) -> dict[str, Any]:
+    terms = federation.terms
+    return {
+        "sites": dict(zip(terms.sites, terms.keys, strict=True)),
+        "noise": terms.noise,
+        "collusion": terms.collusion,
+        "terms": terms.digest(),
+        "views": federation.views.to_dict(),
+    }
+
+
+def _federation_lines(federation: Federated) -> list[str]:
+    """What it costs seen from where, and who signed; each owner's key is for the reader to compare."""
+    terms, found = federation.terms, federation.views
+    return [
+        f"{len(terms.sites)} sites, noise {terms.noise}, up to {terms.collusion} of them may tell the server; epsilon",
+        *table(
+            [
+                ("  against the server", finite_or_word(found.server.epsilon)),
+                ("  against the public, if no site tells", finite_or_word(found.public.epsilon)),
+                ("  against the server and all other sites", finite_or_word(found.all_told.epsilon)),
+                *((f"  {site} signed with", key) for site, key in zip(terms.sites, terms.keys, strict=True)),
+            ]
+        ),
+    ]

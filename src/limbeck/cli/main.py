@@ -18,7 +18,9 @@ from limbeck.cli import (
     curve,
     datasets,
     evaluation,
+    federated_runs,
     fidelity,
+    join,
     ledger_roles,
     report,
     runs,
@@ -35,6 +37,7 @@ ON_RANKS = ("condense", "resume")  # what several processes of torchrun do toget
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
     runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, ledger_roles, datasets, vault,
+    federated_runs, join,
 ):  # fmt: skip
     commands.register(app)
 

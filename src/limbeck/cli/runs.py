@@ -149,6 +149,10 @@ def stoppable(run: Path) -> Iterator[None]:
 
 
 def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
+    emit(as_json, outcome.to_dict(), outcome_lines(outcome))
+
+
+def outcome_lines(outcome: Outcome) -> list[str]:
     release, plan = outcome.release, outcome.plan
     adjacency = adjacency_and_unit(plan.price.adjacency, outcome.unit)
     lines = [
@@ -159,7 +163,7 @@ def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
     ]
     if not outcome.releasable:
         lines.append("NOT RELEASABLE: this set is not private. Never share it.")
-    emit(as_json, outcome.to_dict(), lines)
+    return lines
 
 
 def plan(

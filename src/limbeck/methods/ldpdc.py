@@ -30,6 +30,7 @@ from limbeck.methods.base import (
     expected_groups,
     group_rates,
 )
+from limbeck.methods.parts.foreseen import foreseen
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
@@ -70,6 +71,7 @@ class LDPDC(Method):
         record = Identity(shift=1.0, scale=0.5) if unit else Identity()
         expected = expected_groups(schema, self.L, class_sizes(schema, ask))[:, None]
         means = torch.zeros(len(schema.classes), self.per_class, schema.numbers)
+        ask = foreseen(ask, "groups", lambda step: record, self.per_class)
         for j in logbook.steps(self.per_class, {"means": means}, "groups"):
             means[:, j] = ask("groups", j, record).tensor() / expected
         x = (2 * means - 1 if unit else means).view(-1, *schema.shape)

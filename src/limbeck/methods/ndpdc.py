@@ -27,6 +27,7 @@ from limbeck.methods.base import (
     expected_groups,
     group_rates,
 )
+from limbeck.methods.parts.foreseen import foreseen
 from limbeck.methods.parts.matching import FeatureMatching, class_means, clipped_rows
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
@@ -66,6 +67,7 @@ class NDPDC(FeatureMatching):
         sizes = class_sizes(schema, ask)
         expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
         descent = self.descent(schema, self.set_labels(schema, sizes), logbook, device)
+        ask = foreseen(ask, "features", lambda step: self.features(schema, step), self.chosen(schema).I)
         for i in descent.steps("features"):
             features = self.features(schema, i)
             noisy_sum = ask("features", i, features).tensor(device)

@@ -52,12 +52,12 @@ def sign_booked(vault: Vault, grant: Grant, stated: Mapping[str, Any], signer: S
     # Byte for byte: what is signed must have no other reading.
     if ENTRY in stated or canonical(stated) != canonical(expected.to_dict()):
         raise WallBreach("Not signed: the certificate does not state what was booked and answered under this grant.")
-    _check_files(certificate)
-    _check_created(certificate.created)
+    check_files(certificate)
+    check_created(certificate.created)
     return signer.sign(stated).to_dict()
 
 
-def _check_files(certificate: Certificate) -> None:
+def check_files(certificate: Certificate) -> None:
     for name, digest in certificate.files.items():
         path = PurePosixPath(name)
         plain = name == path.as_posix() and not path.is_absolute() and ".." not in path.parts and name != NAME
@@ -65,7 +65,7 @@ def _check_files(certificate: Certificate) -> None:
             raise WallBreach("Not signed: a file of the certificate has no plain name or no hash.")
 
 
-def _check_created(text: str) -> None:
+def check_created(text: str) -> None:
     try:
         created = datetime.fromisoformat(text)
         fits = created.isoformat(timespec="seconds") == text and abs(datetime.now(UTC) - created) < NEWS

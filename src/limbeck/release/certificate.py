@@ -31,6 +31,8 @@ from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import Query, query_from_dict, sampler_delta_of
 from limbeck.privacy.schema import Schema
+from limbeck.release.federated import Federated
+from limbeck.release.joined import Joined
 from limbeck.release.signature import Signature
 from limbeck.vault.noise import Randomness
 
@@ -40,7 +42,7 @@ NAME = "certificate.json"
 FIELDS = {
     "format", "dataset", "method", "settings", "private", "releasable", "epsilon", "delta", "adjacency", "unit", "queries",
     "drawn", "accounting", "generator", "public_assumptions", "versions", "created", "records", "files", "signature",
-    "content", "sampler_delta",
+    "content", "sampler_delta", "federation", "joined",
 }  # fmt: skip
 # What is released. A certificate without the entry is one of a synthetic set, as all were before models were released.
 SET, MODEL = "set", "model"
@@ -67,6 +69,8 @@ class Certificate:
     files                        SHA-256 of every file of the release, by its path in it
     sampler_delta                what the noise's sampler adds to delta, at most (limbeck.privacy.grid). 0, which the file leaves
                                  out: noise and sums were doubles, as before 0.4.0, and their rounding is in no number here
+    federation                   the sites that answered together; None, which the file leaves out: one vault did
+    joined                       the certificates of the releases that it was joined from; None, left out: it was made at once
     signature                    None as long as it is not signed
 
     >>> import limbeck
@@ -97,6 +101,8 @@ class Certificate:
     files: Mapping[str, str]
     content: str = SET
     sampler_delta: float = 0.0
+    federation: Federated | None = None
+    joined: Joined | None = None
     signature: Signature | None = None
 
     @property
@@ -136,6 +142,8 @@ class Certificate:
             "files": dict(self.files),
             **({} if self.content == SET else {"content": self.content}),
             **({"sampler_delta": self.sampler_delta} if self.sampler_delta else {}),
+            **({} if self.federation is None else {"federation": self.federation.to_dict()}),
+            **({} if self.joined is None else {"joined": self.joined.to_dict()}),
             **({} if self.signature is None else {"signature": self.signature.to_dict()}),
         }
 
@@ -173,6 +181,8 @@ class Certificate:
                 files=_mapping(values, "files", _text),
                 content=content,
                 sampler_delta=_number(values, "sampler_delta") if "sampler_delta" in values else 0.0,
+                federation=Federated.from_dict(values["federation"]) if "federation" in values else None,
+                joined=Joined.from_list(values["joined"]) if "joined" in values else None,
                 signature=Signature.from_dict(values["signature"]) if "signature" in values else None,
             )
 
@@ -186,6 +196,7 @@ def certify(
     records: int,
     files: Mapping[str, str],
     content: str = SET,
+    federation: Federated | None = None,
 ) -> Certificate:
     """State what was spent. All of it is public.
 
@@ -213,6 +224,7 @@ def certify(
         files=files,
         content=content,
         sampler_delta=sampler_delta_of(plan.queries),
+        federation=federation,
     )
 
 

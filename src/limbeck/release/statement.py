@@ -15,6 +15,7 @@ from typing import Any
 from limbeck.errors import LimbeckError, NotAuthentic
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import FORMAT, NAME, Certificate, well_formed
+from limbeck.release.federated import core_digest
 from limbeck.release.signature import check_signature
 
 
@@ -35,6 +36,11 @@ class Statement:
         """
         with well_formed(self.release):
             check_signature(self._values, expected_key)
+
+    def core(self) -> str:
+        """The hash that the sites' parts of a federation's certificate name it by, over the object that was read."""
+        with well_formed(self.release):
+            return core_digest(self._values)
 
     def certificate(self) -> Certificate:
         return Certificate.from_dict(self._values, self.release)

@@ -17,6 +17,8 @@ from limbeck.privacy.numbers import apart
 from limbeck.privacy.queries import sampler_delta_of
 from limbeck.release.certificate import CORE_FILES, GENERATOR_FILES, NAME, SET, Certificate, well_formed
 from limbeck.release.editions import is_owner_copy, require_no_owner_copy
+from limbeck.release.joined import check_joined
+from limbeck.release.parts import check_parts, check_views
 from limbeck.release.statement import Statement
 from limbeck.release.violations import require_kept
 from limbeck.vault.noise import SECURE
@@ -49,6 +51,13 @@ def check_statement(statement: Statement, expected_key: str | None = None) -> Ce
     statement.require_signed(expected_key)
     certificate = statement.certificate()
     check_unsigned(certificate, statement.release)
+    if certificate.federation is not None:
+        with well_formed(statement.release):
+            check_parts(certificate, statement.core())
+    if certificate.joined is not None:
+        with well_formed(statement.release):
+            parts = [check_statement(Statement(dict(part), statement.release)) for part in certificate.joined.parts]
+            check_joined(certificate, parts)
     return certificate
 
 
@@ -58,6 +67,7 @@ def check_unsigned(certificate: Certificate, release: Path | None = None) -> Non
         _check_words(certificate)
         _check_content(certificate)
         _check_epsilon(certificate)
+        check_views(certificate)
 
 
 def require_releasable(certificate: Certificate) -> None:

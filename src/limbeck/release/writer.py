@@ -20,7 +20,9 @@ from limbeck.release.certificate import MODEL, NAME, SET, Certificate, certify
 from limbeck.release.editions import require_no_owner_copy
 from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES, write_npz, write_parquet, write_snapshots
 from limbeck.release.generator import write_generator
+from limbeck.release.joined import Joined
 from limbeck.release.model import write_model
+from limbeck.release.parts import Endorser
 from limbeck.release.signature import Signer
 from limbeck.release.verification import file_hash
 from limbeck.vault.noise import Randomness
@@ -39,6 +41,8 @@ class ReleaseWriter:
     signer: Signer
     drawn: Callable[[], Mapping[str, int]]  # answers given, as the ledger counted them
     pages: Pages
+    endorser: Endorser | None = None  # for the sites of a federation
+    joined: Joined | None = None  # the parts of a union
 
     def write(self, folder: Path, result: Result) -> None:
         """The certificate comes last, so a folder that has one is complete."""
@@ -55,6 +59,8 @@ class ReleaseWriter:
         require_no_owner_copy(files)
         hashes = {path.relative_to(folder).as_posix(): file_hash(path) for path in files}
         stated = self._certificate(result, hashes)
+        if self.endorser is not None:
+            stated = self.endorser.endorsed(stated)
         signature = self.signer.sign(stated.to_dict())
         write_atomic(folder / NAME, as_json(replace(stated, signature=signature).to_dict()))
 
@@ -71,7 +77,7 @@ class ReleaseWriter:
             write_generator(folder, result.generator, self.schema, counts)
 
     def _certificate(self, result: Result, hashes: dict[str, str]) -> Certificate:
-        return certify(
+        certificate = certify(
             plan=self.plan,
             schema=self.schema,
             drawn=self.drawn(),
@@ -79,4 +85,6 @@ class ReleaseWriter:
             records=len(result.y) if isinstance(result, SyntheticSet) else 0,
             files=hashes,
             content=SET if isinstance(result, SyntheticSet) else MODEL,
+            federation=None if self.endorser is None else self.endorser.federated(self.plan),
         )
+        return replace(certificate, joined=self.joined)

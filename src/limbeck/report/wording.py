@@ -14,6 +14,7 @@ from limbeck.privacy.queries import Choice, ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import unit_words
 from limbeck.release.certificate import Certificate
+from limbeck.report.owners import owner_sentences
 from limbeck.report.protected import adjacency_words, protected, public_persons, several_limit
 
 NOT_PRIVATE = "NOT PRIVATE"
@@ -142,7 +143,7 @@ def promise(certificate: Certificate) -> list[str]:
         third = f"An epsilon above {WEAK_EPSILON} is a weak promise. Think twice before you rely on it."
     if not has_secret_noise(certificate):
         return ["Nothing, since the noise is not secret. With secret noise this would hold:", first, second]
-    return [first, second, third]
+    return [first, second, third, *owner_sentences(certificate)]
 
 
 def _factor_sentence(epsilon: float, delta: float) -> str:

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,11 @@ from limbeck.privacy.unit import UNIT_RECORD
 from limbeck.progress import Reporter
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import resume_command
-from limbeck.release.signature import Signer
 from limbeck.release.writer import ReleaseWriter
 from limbeck.runs.execution import carry_out, checked_device
 from limbeck.runs.folder import new_folder, require_unused
 from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS
-from limbeck.runs.premises import opened
+from limbeck.runs.premises import OpenPremises, Premises, opened
 from limbeck.runs.ranks import team_of
 from limbeck.runs.record import RunRecord, new_grant_id
 from limbeck.runs.request import Request
@@ -78,8 +78,11 @@ def condense(
     reporter: Reporter,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     group: Group | None = None,
+    open_premises: OpenPremises | None = None,
 ) -> Outcome:
-    """Book the plan, run the method and write the release to `out`. `group`: the ranks of the run, where there are several.
+    """Book the plan, run the method and write the release to `out`.
+
+    `group`: the ranks of the run, where there are several. `open_premises`: where the vault stands; None: as the request says.
 
     Guarantee: a failure before the first answer leaves budget and output folder as they were.
     """
@@ -88,7 +91,8 @@ def condense(
     device, start = checked_device(options.device), options.start_model()
     if isinstance(source, DataSource):
         source.prepare()
-    with opened(request, plan, source, device, reporter, group) as premises, new_folder(out) as made:
+    open_ours = open_premises or partial(opened, group=group)
+    with open_ours(request, plan, source, device, reporter) as premises, new_folder(out) as made:
         record = RunRecord(grant=new_grant_id(), plan=plan, request=request, schema=source.schema)
         vault, grant = premises.vault, None
         try:
@@ -96,8 +100,8 @@ def condense(
             grant = vault.grant(plan, record.grant)
             vault.open_records(grant)
             replace(record, booked=True).write(out)
-            signer = premises.signer(grant)
-            outcome = finish(out, vault, grant, signer, reporter, device, checkpoint_seconds, start, team_of(group))
+            team = team_of(group)
+            outcome = finish(out, vault, grant, premises, reporter, device, checkpoint_seconds, start, team)
             return replace(outcome, ledger_created=premises.ledger_created)
         except VaultUnreachable as error:
             # Nobody knows how far it got, so the folder stays: a run that is resumed books, or finds its booking.
@@ -116,22 +120,23 @@ def finish(
     folder: Path,
     vault: Vault,
     grant: Grant,
-    signer: Signer,
+    premises: Premises,
     reporter: Reporter,
     device: torch.device,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     start: TrainedModel | None = None,
     team: Team | None = None,
 ) -> Outcome:
-    """From a grant to the release in `folder`, signed by whoever holds the owner's key."""
+    """From a grant to the release in `folder`, signed by whoever holds the owner's key, as the premises know."""
     began = time.monotonic()
     writer = ReleaseWriter(
         plan=grant.plan,
         schema=vault.describe(),
         randomness=vault.randomness,
-        signer=signer,
+        signer=premises.signer(grant),
         drawn=lambda: vault.drawn(grant),
         pages=_pages,
+        endorser=premises.endorser(grant),
     )
     try:
         carry_out(folder, vault, grant, writer.write, reporter, device, checkpoint_seconds, start, team)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,7 +16,7 @@ from limbeck.methods.team import Team
 from limbeck.progress import Reporter
 from limbeck.runs.folder import is_staged, put_in_place, staging
 from limbeck.runs.log import SECONDS_BETWEEN_CHECKPOINTS, RunLog
-from limbeck.vault.api import Answer, Asked, Grant, Vault
+from limbeck.vault.api import Answer, Asked, Grant, Map, Vault
 
 
 def carry_out(
@@ -59,15 +60,36 @@ def run_method(
     start: TrainedModel | None = None,
     team: Team | None = None,
 ) -> Result:
-    def ask(label: str, index: int, mapping: Asked) -> Answer:
-        return vault.ask(grant, label, index, mapping)
-
+    ask = Asking(vault, grant)
     logbook = RunLog(folder, vault, grant, reporter, every)
     if start is not None:
         return method.run_from(start, vault.describe(), ask, logbook, device)
     if team is not None:
         return method.run_shared(team, vault.describe(), ask, logbook, device)
     return method.run(vault.describe(), ask, logbook, device)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a method is handed: the answers of its own grant."""
+
+    vault: Vault
+    grant: Grant
+
+    def __call__(self, label: str, index: int, mapping: Asked) -> Answer:
+        return self.vault.ask(self.grant, label, index, mapping)
+
+    @property
+    def ahead(self) -> Callable[[str, int, Sequence[Map]], None] | None:
+        """Have answers made together that will be asked one by one; None unless the vault is far away."""
+        far = getattr(self.vault, "ahead", None)
+        if far is None:
+            return None
+
+        def asked(label: str, first: int, mappings: Sequence[Map]) -> None:
+            far(self.grant, [(label, first + number, mapping) for number, mapping in enumerate(mappings)])
+
+        return asked
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from limbeck.errors import BadInput
 from limbeck.methods import Method, default_method, method_named, settings_of, with_rows
 from limbeck.privacy.calibration import calibrate
 from limbeck.privacy.plan import Plan, draw_up
+from limbeck.privacy.queries import Query
 from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import UNIT_RECORD
 from limbeck.runs.premises import Elsewhere
@@ -19,11 +20,18 @@ from limbeck.runs.request import DataReference
 from limbeck.vault.process.client import ProcessVault
 
 
-def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: float) -> Plan:
+def make_plan(
+    schema: Schema,
+    method: Method,
+    epsilon: float | None,
+    delta: float,
+    asked: Callable[[tuple[Query, ...]], tuple[Query, ...]] = lambda queries: queries,
+) -> Plan:
     """Price a method for a data set. Reads no record.
 
     schema: what is public about the data. method: with its settings. epsilon: what the plan may cost, None where a setting fixes
-    the noise. delta: below 1 / number of records, or of persons where the schema's unit is a person.
+    the noise. delta: below 1 / number of records, or of persons where the schema's unit is a person. asked: of the method's
+    queries, what one vault is asked where there are several.
 
     >>> from limbeck import open_source
     >>> plan = make_plan(open_source("digits").schema, method_named("ldpdc", {"per_class": 5}), 1.0, 1e-5)
@@ -41,7 +49,7 @@ def make_plan(schema: Schema, method: Method, epsilon: float | None, delta: floa
         schema=schema,
         method=method.name,
         settings=settings_of(method),
-        queries_at=lambda noise: method.queries(schema, noise),
+        queries_at=lambda noise: asked(method.queries(schema, noise)),
         epsilon=epsilon,
         delta=delta,
         noise_multiplier=method.fixed_noise,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
 from limbeck.release.destination import resume_command
+from limbeck.release.parts import Endorser
 from limbeck.release.signature import ENTRY, KeyFile, Signature, Signer, check_signature
 from limbeck.runs.record import RunRecord
 from limbeck.runs.request import Request
@@ -62,6 +64,16 @@ class Premises(Protocol):
 
     def signer(self, grant: Grant) -> Signer: ...
 
+    def endorser(self, grant: Grant) -> Endorser | None:
+        """Of a federation: whoever has its sites say what they booked and answered."""
+        ...
+
+
+OpenPremises = Callable[
+    [Request, Plan, PrivateSource, torch.device, Reporter], contextlib.AbstractContextManager[Premises]
+]
+ReopenPremises = Callable[[Path, RunRecord, Path | None, Path | None], contextlib.AbstractContextManager[Premises]]
+
 
 @dataclass(frozen=True)
 class Here:
@@ -86,6 +98,9 @@ class Here:
     def signer(self, grant: Grant) -> Signer:
         return KeyFile.beside(self.ledger.file.home)
 
+    def endorser(self, grant: Grant) -> Endorser | None:
+        return None
+
 
 @dataclass(frozen=True)
 class There:
@@ -101,6 +116,9 @@ class There:
 
     def signer(self, grant: Grant) -> Signer:
         return _VaultSigner(self.vault, grant)
+
+    def endorser(self, grant: Grant) -> Endorser | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -150,6 +168,11 @@ def _vault_over(
 def reopened(out: Path, record: RunRecord, ledger: Path | None, vault: Path | None) -> Iterator[Premises]:
     """For the run in `out`. A run that is resumed has its ledger; a new one would know nothing of what is spent."""
     socket, options = record.request.data.vault, record.request.options
+    if record.request.data.federation is not None:
+        raise RunConflict(
+            f"The run in {out} has its records at the sites of a federation; go on with the command that began it.",
+            f"limbeck federate run {shlex.join([record.request.data.federation, '--out', str(out)])}",
+        )
     if socket is not None:
         if ledger is not None:
             raise BadInput(f"The run in {out} has its vault at {socket}, with the ledger; leave --ledger out.")

@@ -31,6 +31,7 @@ class DataReference:
     part    one part of a split that the ledger knows: "stages-5/1:0,1" (its number and the indices of its classes), with
             " of all" if it keeps the other classes without records, or "thirds/2:hash 3". `runs.parts` writes it
     vault   the socket of a vault in another process that holds the records; all else is then none
+    federation  the folder of a federation's server, whose sites hold the records; all else is then none
 
     >>> DataReference(data="digits").source("test").schema.classes
     ('0', '1', '2', '3', '4', '5', '6', '7', '8', '9')
@@ -42,8 +43,14 @@ class DataReference:
     root: str | None = None
     part: str | None = None
     vault: str | None = None
+    federation: str | None = None
 
     def __post_init__(self) -> None:
+        others = (self.data, self.schema, self.label, self.root, self.part, self.vault)
+        if self.federation is not None and others != (None,) * 6:
+            raise BadInput(
+                "With a federation leave the data and all that belongs to it out: its sites hold the records."
+            )
         if self.vault is not None and (self.data, self.schema, self.label, self.root, self.part) != (None,) * 5:
             raise BadInput(
                 "With a vault's socket leave the data, --schema, --label and --root out: the vault holds the records, and "
@@ -68,6 +75,10 @@ class DataReference:
 
     def whole(self, split: str = "train", default: Schema | None = None) -> DataSource:
         """The source of the data set that these records are a part of."""
+        if self.federation is not None:
+            raise RunConflict(
+                f"The records are at the sites of the federation in {self.federation}, which give answers alone."
+            )
         if self.vault is not None:
             raise RunConflict(f"The records are in the vault at {self.vault}, which gives answers and no records.")
         if self.data is None:
@@ -128,6 +139,10 @@ class Request:
             if values[name]:
                 values[name] = str(Path(values[name]).absolute())
         values["ledger"] = str(absolute(self.options.ledger_path))
+        if self.data.federation is None:
+            del values["federation"]
+        else:
+            values |= {"federation": str(Path(self.data.federation).absolute()), "ledger": None}
         if self.data.vault is None:
             del values["vault"]  # a run of this process is written as it always was
         else:

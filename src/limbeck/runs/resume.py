@@ -14,7 +14,7 @@ from limbeck.release.staged import fault_of
 from limbeck.runs.condense import Outcome, finish, outcome_of
 from limbeck.runs.execution import checked_device, computing_with
 from limbeck.runs.folder import held, is_staged, put_in_place, staging
-from limbeck.runs.premises import reopened
+from limbeck.runs.premises import ReopenPremises, reopened
 from limbeck.runs.ranks import team_of
 from limbeck.runs.record import RunRecord, new_grant_id
 from limbeck.vault.api import Grant, Vault
@@ -29,11 +29,12 @@ def resume(
     source: PrivateSource | None = None,
     vault_path: Path | None = None,
     group: Group | None = None,
+    reopen: ReopenPremises = reopened,
 ) -> Outcome:
     """Go on with the run in `out`.
 
     `ledger_path`, `vault_path`: if the ledger, or the socket of its vault, was moved. `source`: records in memory, given again.
-    `group`: the ranks that are there now, as many as you like.
+    `group`: the ranks that are there now, as many as you like. `reopen`: where its vault stands.
 
     Guarantee: the same plan is paid once, whenever the run was stopped; a release that is complete needs no record.
     """
@@ -41,7 +42,7 @@ def resume(
     with held(out):
         record = RunRecord.read(out)
         record.require_runnable(out)
-        with reopened(out, record, ledger_path, vault_path) as premises:
+        with reopen(out, record, ledger_path, vault_path) as premises:
             if is_staged(out) and _is_whole(out, record, premises.vault, reporter):
                 premises.vault.close(Grant(record.grant, record.plan))
                 put_in_place(out)
@@ -56,9 +57,7 @@ def resume(
                 )
             grant = _take_up(out, vault, record)
             with computing_with(record.threads):
-                return finish(
-                    out, vault, grant, premises.signer(grant), reporter, device, start=start, team=team_of(group)
-                )
+                return finish(out, vault, grant, premises, reporter, device, start=start, team=team_of(group))
 
 
 def _is_whole(out: Path, record: RunRecord, vault: Vault, reporter: Reporter) -> bool:

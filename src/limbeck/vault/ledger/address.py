@@ -73,6 +73,12 @@ def _data_folder() -> Path:
     return Path(data) if os.path.isabs(data) else Path(os.path.expanduser("~/.local/share"))
 
 
+def home(path: Path) -> Path:
+    """What signing key and teachers lie beside: the file, or what stands for a server's ledger on this machine."""
+    url = server_url(path)
+    return path if url is None else home_of(url)
+
+
 def home_of(url: str) -> Path:
     """What stands for a server's ledger on this machine: signing key and teachers never leave it."""
     digest = hashlib.sha256(url.encode()).hexdigest()[:16]

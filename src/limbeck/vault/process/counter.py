@@ -18,10 +18,12 @@ from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Grant, Map, Scores, Vault
 from limbeck.vault.maps.bound import Bound
+from limbeck.vault.masked import MaskedVault
 from limbeck.vault.process.requests import (
     Answered,
     Ask,
     AskDrawn,
+    AskMasked,
     AskState,
     Book,
     Close,
@@ -29,12 +31,17 @@ from limbeck.vault.process.requests import (
     Described,
     Done,
     Drawn,
+    Endorse,
+    Endorsed,
     Forget,
     GiveBack,
     GivenBack,
     Granted,
     InState,
     Keep,
+    Masked,
+    Offered,
+    OfferKey,
     OpenRecords,
     Said,
     Sign,
@@ -43,7 +50,7 @@ from limbeck.vault.process.requests import (
 )
 from limbeck.vault.process.wire import CutOff
 
-SignStatement = Callable[[Vault, Grant, Mapping[str, Any]], Mapping[str, str]]
+SignStatement = Callable[[Vault, Grant, Mapping[str, Any]], Mapping[str, Any]]
 MOST_VAULTS = 8  # whose teachers are held in memory; the others are kept on the disk
 MOST_FAILURES = 100
 LONGEST_NAME = 200
@@ -54,10 +61,13 @@ class Counter:
 
     open_vault   a vault over the records and the ledger, as after a restart
     sign         signs a certificate of a grant, or refuses; None where nothing is signed
+    endorse      states and signs a site's part of a federation's certificate; None where there is no federation
     """
 
-    def __init__(self, open_vault: Callable[[], Vault], sign: SignStatement | None = None) -> None:
-        self._open_vault, self._sign = open_vault, sign
+    def __init__(
+        self, open_vault: Callable[[], Vault], sign: SignStatement | None = None, endorse: SignStatement | None = None
+    ) -> None:
+        self._open_vault, self._sign, self._endorse = open_vault, sign, endorse
         self._book = open_vault()  # for what the ledger alone can say
         self._vaults: dict[str, tuple[Grant, Vault]] = {}
         self._turn = threading.Lock()
@@ -90,16 +100,20 @@ class Counter:
             case Forget():
                 self._book.forget(said.grant, said.label, said.before)
                 return Done()
+            case OfferKey():
+                return Offered(_masked_vault(self._book).offer_key(said.grant))
             case Sign():
-                return Signed(dict(self._signed(said)))
+                return Signed(dict(self._signed(self._sign, said)))
+            case Endorse():
+                return Endorsed(dict(self._signed(self._endorse, said)))
             case OpenRecords() | Ask() | Keep() | GiveBack() | Close():
                 return self._by_vault(said)
         raise WallBreach("There is no such request.")
 
-    def _signed(self, said: Sign) -> Mapping[str, str]:
-        if self._sign is None:
-            raise WallBreach("This vault signs nothing.")
-        return self._sign(self._book, said.grant, said.stated)
+    def _signed(self, sign: SignStatement | None, said: Sign | Endorse) -> Mapping[str, Any]:
+        if sign is None:
+            raise WallBreach("This vault signs nothing of this kind.")
+        return sign(self._book, said.grant, said.stated)
 
     def _by_vault(self, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Said:
         if isinstance(said, OpenRecords | Ask):
@@ -173,6 +187,8 @@ def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Sa
             tried = said.mapping.cells if isinstance(said.mapping, Scores) else said.mapping
             if isinstance(tried, Map):
                 _require_fit(tried, vault.describe())
+            if isinstance(said, AskMasked):
+                return _masked(vault, said)
             answer = vault.ask(said.grant, said.label, said.index, said.mapping)
             return Answered(torch.from_numpy(answer.values.copy()))
         case Keep():
@@ -182,6 +198,19 @@ def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Sa
         case Close():
             vault.close(said.grant)
     return Done()
+
+
+def _masked(vault: Vault, said: AskMasked) -> Masked:
+    if not isinstance(said.mapping, Map):
+        raise WallBreach("Only sums have masks.")
+    sums = _masked_vault(vault).ask_masked(said.grant, said.label, said.index, said.mapping, said.keys)
+    return Masked(torch.from_numpy(sums.values.copy()))
+
+
+def _masked_vault(vault: Vault) -> MaskedVault:
+    if not isinstance(vault, MaskedVault):
+        raise WallBreach("This vault masks nothing.")
+    return vault
 
 
 def _require_plain(plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""All that may be said over the socket: a request for every call of the contract, one for a signature, and their replies."""
+"""All that may be said to a vault elsewhere: a request for every call of the contract, signatures, masks, and their replies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Asked, Grant
+from limbeck.vault.masking import MaskKey
 from limbeck.vault.process.codec import pack, unpack
 from limbeck.vault.process.wire import Malformed, Message
 
@@ -66,6 +67,22 @@ class Ask(Said):
 
 
 @dataclass(frozen=True)
+class AskMasked(Ask):
+    """The masked part of one site. `keys`: every site's, signed, in the order of the terms."""
+
+    kind: ClassVar[str] = "ask_masked"
+    keys: tuple[MaskKey, ...]
+
+
+@dataclass(frozen=True)
+class OfferKey(Said):
+    """This site's key for the masks of a grant."""
+
+    kind: ClassVar[str] = "offer_key"
+    grant: Grant
+
+
+@dataclass(frozen=True)
 class Keep(Said):
     kind: ClassVar[str] = "keep"
     grant: Grant
@@ -107,6 +124,15 @@ class Sign(Said):
 
 
 @dataclass(frozen=True)
+class Endorse(Said):
+    """`stated`: the certificate of a federation as it will be written, without the sites' parts and without its signature."""
+
+    kind: ClassVar[str] = "endorse"
+    grant: Grant
+    stated: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Described(Said):
     """The schema, and where noise comes from, in the words of a certificate."""
 
@@ -134,6 +160,20 @@ class Answered(Said):
 
 
 @dataclass(frozen=True)
+class Masked(Said):
+    """Whole numbers modulo 2^64, (rows, numbers)."""
+
+    kind: ClassVar[str] = "masked"
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class Offered(Said):
+    kind: ClassVar[str] = "offered"
+    key: MaskKey
+
+
+@dataclass(frozen=True)
 class Drawn(Said):
     kind: ClassVar[str] = "drawn_so_far"
     counts: dict[str, int]
@@ -157,6 +197,14 @@ class Signed(Said):
 
 
 @dataclass(frozen=True)
+class Endorsed(Said):
+    """What a site says about its part, signed by its owner."""
+
+    kind: ClassVar[str] = "endorsed"
+    part: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Failed(Said):
     """All that is ever said about a failure: a code of limbeck.vault.process.failures."""
 
@@ -167,12 +215,16 @@ class Failed(Said):
 REQUESTS: dict[str, type[Said]] = {
     kind.kind: kind
     for kind in (
-        Describe, Book, TakeUp, AskState, OpenRecords, Ask, Keep, Forget, AskDrawn, GiveBack, Close, Sign,
+        Describe, Book, TakeUp, AskState, OpenRecords, Ask, AskMasked, OfferKey, Keep, Forget, AskDrawn, GiveBack, Close, Sign,
+        Endorse,
     )
 }  # fmt: skip
 REPLIES: dict[str, type[Said]] = {
-    kind.kind: kind for kind in (Described, Granted, InState, Answered, Drawn, GivenBack, Done, Signed, Failed)
-}
+    kind.kind: kind
+    for kind in (
+        Described, Granted, InState, Answered, Masked, Offered, Drawn, GivenBack, Done, Signed, Endorsed, Failed,
+    )
+}  # fmt: skip
 
 
 def message_of(said: Said) -> Message:

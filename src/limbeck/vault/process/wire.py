@@ -130,6 +130,38 @@ class Line:
                 raise CutOff("while writing") from None
 
 
+class Frame:
+    """A message's bytes in memory, in place of a connection."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._content, self._at = bytearray(content), 0
+
+    def write(self, content: bytes | memoryview) -> None:
+        self._content += memoryview(content).cast("B")
+
+    def exactly(self, size: int) -> memoryview:
+        if size > len(self._content) - self._at:
+            raise Malformed("a message that ends too early")
+        part = bytearray(self._content[self._at : self._at + size])
+        self._at += size
+        return memoryview(part)
+
+
+def to_bytes(message: Message) -> bytes:
+    frame = Frame()
+    send(frame, message)
+    return bytes(frame._content)
+
+
+def from_bytes(content: bytes, most: int = MOST_BODY) -> Message:
+    """Guarantee: as that of `receive`, and not a byte is left over."""
+    frame = Frame(content)
+    message = receive(frame, most)
+    if frame._at != len(content):
+        raise Malformed("bytes after the message")
+    return message
+
+
 def send(line: Outgoing, message: Message) -> None:
     """Raises Malformed before a byte is sent if the message is larger than one may be."""
     tensors = [tensor.detach().cpu().contiguous() for tensor in message.tensors]
