@@ -80,8 +80,8 @@ VAULT: tuple[Mutation, ...] = (
     ),
     cells(
         "cells-digest-without-weights",
-        '"weights": self.weights} if self.weights',
-        '"weights": 1} if self.weights',
+        '("weights", "classes")',
+        '("classes",)',
         "an answer for other weights is given again",
         f"{CELLS}::test_other_weights_are_another_question_and_none_are_what_they_were",
     ),

@@ -104,7 +104,7 @@ MAPPINGS: dict[str, Map] = {
     "residual of an mlp's features": feature_residual("mlp"),
     "residual and waves of features": feature_residual("convnet", waving=True),
     "cells of a table": cells(),
-    "cells that count differently": dataclasses.replace(cells(), weights=(1.0, 0.1, 7.0, 2.0, 2.0)),
+    "cells that count differently": dataclasses.replace(cells(), weights=(1.0, 0.1, 7.0, 2.0, 2.0, 3.0, 0.5)),
     "random fourier": RandomFourier(spec=FourierSpec(numbers=64, features=50, bandwidth=0.7, seed=1)),
 }
 mappings = pytest.mark.parametrize("name", MAPPINGS)
