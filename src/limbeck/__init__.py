@@ -59,7 +59,7 @@ __all__ = [
     "set_budget",
     "verify",
 ]
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 
 def __getattr__(name: str) -> Any:

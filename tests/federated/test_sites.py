@@ -151,7 +151,7 @@ def test_an_unforeseen_failure_is_one_fixed_reply(three: Federated, monkeypatch:
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError(MARKER)
 
-    monkeypatch.setattr("limbeck.vault.clipped_sums.ClippedSums.total", fails)
+    monkeypatch.setattr("limbeck.vault.clipped_sums.ClippedSums.summed", fails)
     with pytest.raises(LimbeckError) as told:
         three.vault.ask(grant, "sums", 0, Identity())
     assert told.value.exit_code == 1 and MARKER not in told.value.message

@@ -73,7 +73,7 @@ def cells() -> Cells:
         Cut(start=20, numbers=5, edges=edges[:0]),
         Cut(start=25, numbers=5, edges=edges[:0], missing=True, groups=(1, 0, 1, 2, 0)),
     )
-    return Cells(cuts=cuts, tuples=((0,), (0, 1), (1, 2), (0, 1, 2), (2, 0), (3,), (2, 3)))
+    return Cells(cuts=cuts, tuples=((0,), (0, 1), (1, 2), (0, 1, 2), (3,), (2, 3), (2, 0)))
 
 
 MAPPINGS: dict[str, Map] = {

@@ -107,8 +107,8 @@ def likeliest(seen: Numbers, variance: Numbers, ordered: int) -> Numbers:
 
     ordered: how many of the first cells are a walk, each near its neighbour
 
-    >>> likeliest(np.array([[0.1, -0.2, 0.1]]), np.full((1, 3), 4.0), 0).tolist()
-    [[0.0, 0.0, 0.0]]
+    >>> bool((likeliest(np.array([[0.1, -0.2, 0.1]]), np.full((1, 3), 4.0), 0) == 0).all())
+    True
     """
     classes, cells = seen.shape
     walk = _walk(cells, ordered)
