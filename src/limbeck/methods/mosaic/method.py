@@ -28,8 +28,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet, TrainedGenerator
+from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, TrainedGenerator, given
 from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
+from limbeck.methods.mosaic.condensed import LARGE, MOST, Large, Small, steps_for
+from limbeck.methods.mosaic.judge import Rows
 from limbeck.methods.mosaic.labels import balanced, fitted
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
@@ -46,7 +48,15 @@ FEW_CLASSES = 10  # up to so many, pairs are asked for each class: what depends 
 MOST_ROWS = 10_000_000
 MOST_FITTED = 1 << 15  # rows that the model of the label is fitted on
 WARM = 20  # steps until the step size is eta
+SEARCH = 4000  # steps
 LEAST_NOISE = 0.5  # records: what a mixture need not fit more closely, where there is hardly any noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class MosaicChoice(Chosen):
+    """The settings of Mosaic that may be left open, all of them set."""
+
+    search: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +64,9 @@ class Mosaic(Method):
     """rows: how many, in the classes' own shares; none: as many as there are records. per_class: so many of each class in
     place of that; 0: their own shares. share: of the budget for the columns, the rest is for the pairs. bins: of a numeric
     column, about. components: of the mixture, over all classes. T, eta: steps and step size of Adam. pull: of components towards
-    their mean. sigma: noise std / sensitivity of both answers together."""
+    their mean. search: steps towards a small set that models learn well from; 0: its rows are drawn like those of a large one;
+    none: 4000 for sets of up to 1000 rows that `rows` or `per_class` asks for. sigma: noise std / sensitivity of both answers
+    together."""
 
     name: ClassVar[str] = "mosaic"
     title: ClassVar[str] = "A whole table from noised marginals (our own)"
@@ -70,7 +82,16 @@ class Mosaic(Method):
     T: int = setting(800, least=1)
     eta: float = setting(0.1, above=0)
     pull: float = setting(50.0, least=0)
+    search: int | None = setting(None, least=0)
     sigma: float | None = setting(None, above=0)
+
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> MosaicChoice:
+        small = 0 < self._asked_for(schema) <= MOST
+        return MosaicChoice(search=given(self.search, SEARCH if small else 0))
+
+    def _asked_for(self, schema: Schema) -> int:
+        """Rows that a setting asks for; 0: none does."""
+        return self.per_class * len(schema.classes) or self.rows or 0
 
     @property
     def fixed_noise(self) -> float | None:
@@ -81,6 +102,8 @@ class Mosaic(Method):
             raise BadSettings("Method 'mosaic' makes tables, and this data set holds images.", "limbeck methods")
         if self.per_class and self.rows is not None:
             raise BadSettings(f"Choose rows={self.rows} or per_class={self.per_class}, not both.")
+        if self.search and not 0 < self._asked_for(schema) <= MOST:
+            raise BadSettings(f"search={self.search} is for small sets. Choose rows of {MOST} at most, or search=0.")
         cells = _least_cells(schema)
         if cells > MOST_ASKED:
             raise BadSettings(
@@ -105,13 +128,23 @@ class Mosaic(Method):
         pairs, precision = torch.zeros(groups, sum(sizes), sum(sizes)), torch.zeros(sum(sizes), sum(sizes))
         mixture = Mixture(sizes, single, max(self.components // len(schema.classes), 1), self.rng("components"))
         adam = Adam([mixture.logits, mixture.weights], self.eta)
-        state = adam.state | {"pairs": pairs, "precision": precision}
         measured = Measured(sizes, single, variance, pairs, precision)
-        for step in logbook.steps(self.T, state, "pairs" if len(axes) > 1 else "columns"):
+        small, search = self._small(schema, axes)
+        state = adam.state | {"pairs": pairs, "precision": precision} | (small.state if small else {})
+        large = None
+        for step in logbook.steps(self.T + search, state, "pairs" if len(axes) > 1 else "columns"):
+            if small and step >= self.T:
+                large = large or self._large(mixture, measured, axes, schema)
+                rng = np.random.default_rng(self.seed_at("search", step))
+                small.step(large, step - self.T, search, rng)
+                continue
             if step == 0 and len(axes) > 1:
                 self._ask_pairs(axes, records, ask, measured)
             adam.eta = self.eta * min(1.0, (step + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * step / self.T))
             adam.move(torch.autograd.grad(mixture.loss(measured, self.pull), adam.parameters))
+        if small:
+            large = large or self._large(mixture, measured, axes, schema)
+            return _with_model(large.model, small.x.numpy(), small.y.numpy(), schema)
         return self._drawn(mixture, measured, axes, schema)
 
     def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Axis], float, Tensor, Tensor]:
@@ -163,21 +196,41 @@ class Mosaic(Method):
         noise = max(answer.noise_std / cells.weight, LEAST_NOISE) / records
         measured.precision.copy_(as_matrix(torch.full((1, cells.width), noise**-2), measured.sizes)[0])
 
+    def _small(self, schema: Schema, axes: list[Axis]) -> tuple[Small | None, int]:
+        """The small set that is asked for, if any, and the steps of its search."""
+        if not self.search:
+            return None, 0
+        rows, classes = self._asked_for(schema), len(schema.classes)
+        fixed = np.repeat(np.arange(classes), self.per_class) if self.per_class else None
+        return Small(rows, schema.numbers, fixed), steps_for(self.search, rows, axes, classes)
+
+    def _large(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> Large:
+        """The table that a small set stands for."""
+        rng = np.random.default_rng(self.seed_at("large"))
+        model, cells, labels = self._table(LARGE, mixture, measured, axes, rng)
+        return Large.of(model, Rows(_encoded(axes, cells, rng), cells, labels), len(schema.classes))
+
     def _drawn(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> SyntheticSet:
         rng = np.random.default_rng(self.seed_at("rows"))
-        model = TableModel(tuple(axes), mixture, None)
         if self.per_class:
+            model = TableModel(tuple(axes), mixture, None)
             parts = [mixture.drawn(self.per_class, rng, label) for label in range(len(schema.classes))]
             cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
         else:
-            cells, labels = mixture.drawn(self.rows or schema.records, rng)
-            if len(axes) > 1:
-                model = replace(model, labels=self._label_model(mixture, measured, axes, cells))
-                places = cells + np.array(measured.starts[:-1])
-                labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
-        x = np.concatenate([axis.encoded(cells[:, place], rng) for place, axis in enumerate(axes)], axis=1)
-        generator = TrainedGenerator(model.spec, model.weights())
-        return SyntheticSet(x.reshape(len(x), *schema.shape), labels, generator=generator)
+            model, cells, labels = self._table(self.rows or schema.records, mixture, measured, axes, rng)
+        return _with_model(model, _encoded(axes, cells, rng), labels, schema)
+
+    def _table(
+        self, count: int, mixture: Mixture, measured: Measured, axes: list[Axis], rng: np.random.Generator
+    ) -> tuple[TableModel, NDArray[np.int64], NDArray[np.int64]]:
+        """The model of the table, the cells of so many rows, and their labels."""
+        model = TableModel(tuple(axes), mixture, None)
+        cells, labels = mixture.drawn(count, rng)
+        if len(axes) > 1:
+            model = replace(model, labels=self._label_model(mixture, measured, axes, cells))
+            places = cells + np.array(measured.starts[:-1])
+            labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
+        return model, cells, labels
 
     def _label_model(self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64]) -> Labels:
         """Fitted on some of the rows: it has a number for each cell, and a million rows would say no more about them."""
@@ -190,6 +243,15 @@ class Mosaic(Method):
         ]
         found = fitted(measured, ordered, hot, mixture.log_chances(hot))
         return Labels((found.terms + found.smooth).detach(), found.constant.detach(), found.opinion)
+
+
+def _encoded(axes: list[Axis], cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float32]:
+    return np.concatenate([axis.encoded(cells[:, place], rng) for place, axis in enumerate(axes)], axis=1)
+
+
+def _with_model(model: TableModel, x: NDArray[np.float32], y: NDArray[np.int64], schema: Schema) -> SyntheticSet:
+    generator = TrainedGenerator(model.spec, model.weights())
+    return SyntheticSet(x.reshape(len(x), *schema.shape), y, generator=generator)
 
 
 def _counts(label: str, noise_multiplier: float, by_class: bool = True) -> ClippedSum:
