@@ -301,7 +301,7 @@ def source() -> DataSource:
 
 
 def released(out: Path, ledger: Path, **settings: Any) -> Any:
-    method = method_named("mosaic", {"T": 6, "components": 6, "rows": 40, "sigma": 2.0, **settings})
+    method = method_named("mosaic", {"T": 6, "components": 6, "rows": 40, "search": 0, "sigma": 2.0, **settings})
     plan = work.make_plan(SCHEMA, method, None, 1e-5)
     asked = work.asked(data=None, ledger=str(ledger), insecure_seed=7)
     return work.condense(asked, plan, source(), out, Silent(), checkpoint_seconds=0.0).release

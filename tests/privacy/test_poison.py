@@ -35,7 +35,7 @@ TEACHERS: dict[str, Any] = {
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "elixir": {"per_class": 2, "T": 3, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0},
-    "mosaic": {"per_class": 2, "T": 2, "components": 6, "bins": 3, "sigma": 2.0},
+    "mosaic": {"per_class": 2, "search": 2, "T": 2, "components": 6, "bins": 3, "sigma": 2.0},
     "ldpdc": {"per_class": 2, "L": 5, "sigma": 2.0},
     "ndpdc": {"per_class": 2, "L": 5, "I": 3, "width": 4, "sigma": 2.0},
     "dm": {"per_class": 2, "L": 5, "I": 3, "width": 4},

@@ -28,11 +28,9 @@ JUDGED = 4000  # of them, on which sets are compared
 MOST = 1000  # rows of a small set; more are drawn as they are
 USUAL = 100 * 300  # rows x splits of a set for which all steps are taken; larger ones get fewer
 STARTS = 20  # sets at random, of which the best is the start
-QUICK, ALL = 30, 100  # trees of the students at first, and at the end
-QUICK_SHARE = 0.6  # of the steps
 ROW, CELLS = 0.3, 0.9  # a step is another row, else other cells, else another label
 MOST_CELLS = 3  # changed in one step
-HOPELESS = 0.004  # what trees are not expected to make good
+HOPELESS = 0.01  # what logistic regression may lose so much of that trees are not even tried
 TREES, SPLITS = 600, 2  # of the teacher: trees over all classes, splits from root to leaf
 
 
@@ -58,10 +56,9 @@ class Large:
     def axes(self) -> tuple[Axis, ...]:
         return self.model.axes
 
-    def judge(self, trees: int) -> Judge:
-        return Judge(
-            self.model.sizes, _part(self.rows, np.arange(min(JUDGED, len(self.chances)))), self.chances[:JUDGED], trees
-        )
+    def judge(self) -> Judge:
+        some = np.arange(min(JUDGED, len(self.chances)))
+        return Judge(self.model.sizes, _part(self.rows, some), self.chances[some])
 
     def one_of(self, label: int, rng: np.random.Generator) -> int:
         """A row, by its chance to be of the class."""
@@ -91,14 +88,13 @@ class Small:
     def state(self) -> dict[str, Tensor]:
         return {"small": self.x, "small_labels": self.y}
 
-    def step(self, large: Large, step: int, total: int, rng: np.random.Generator) -> None:
-        """One of so many. What it does depends on the state, the step and the random numbers alone."""
+    def step(self, large: Large, step: int, rng: np.random.Generator) -> None:
+        """What it does depends on the state, the random numbers and on whether it is the first step."""
         if large.chances.shape[1] == 1:
             self._keep(_part(large.rows, herded(large.rows.cells, len(self.y))))
             return
-        trees = QUICK if step < QUICK_SHARE * total else ALL
-        if self._judge is None or self._judge.trees != trees:
-            self._judge = large.judge(trees)
+        if self._judge is None:
+            self._judge = large.judge()
             self._worth = self._judge.worth(self._rows(large)) if step else NOTHING
         for rows in self._starts(large, rng) if step == 0 else (self._changed(large, rng),):
             worth = self._judge.worth(rows, self._worth.linear - HOPELESS)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from limbeck.methods.mosaic.students import Numbers, boosted, logistic
 
+ROUNDS = 100  # trees of a student, as XGBoost has them by itself
+
 
 class Rows(NamedTuple):
     """x: (rows, numbers) encoded; cells: (rows, columns); y: (rows,) classes."""
@@ -36,11 +38,10 @@ NOTHING = Worth(-np.inf, -np.inf)
 class Judge:
     """Compares sets by what their students make of the same rows.
 
-    sizes: cells of each column. chances: (rows, classes), the teacher's. trees: of a student
+    sizes: cells of each column. chances: (rows, classes), the teacher's
     """
 
-    def __init__(self, sizes: Sequence[int], rows: Rows, chances: Numbers, trees: int) -> None:
-        self.trees = trees
+    def __init__(self, sizes: Sequence[int], rows: Rows, chances: Numbers) -> None:
         cells = np.array(sizes)
         self._columns = np.repeat(np.arange(len(cells)), cells - 1)
         self._edges = np.concatenate([np.arange(count - 1) for count in cells])
@@ -56,7 +57,7 @@ class Judge:
         if linear < least:
             return Worth(linear, -np.inf)
         left = self._left(rows.cells).astype(np.float32)
-        return Worth(linear, self._agreement([boosted(left, each, self._judged, self.trees) for each in of_class]))
+        return Worth(linear, self._agreement([boosted(left, each, self._judged, ROUNDS) for each in of_class]))
 
     def _left(self, cells: NDArray[np.int64]) -> NDArray[np.bool_]:
         left: NDArray[np.bool_] = cells[:, self._columns] <= self._edges

@@ -136,7 +136,7 @@ class Mosaic(Method):
             if small and step >= self.T:
                 large = large or self._large(mixture, measured, axes, schema)
                 rng = np.random.default_rng(self.seed_at("search", step))
-                small.step(large, step - self.T, search, rng)
+                small.step(large, step - self.T, rng)
                 continue
             if step == 0 and len(axes) > 1:
                 self._ask_pairs(axes, records, ask, measured)
