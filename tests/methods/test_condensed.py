@@ -36,6 +36,13 @@ TABLE = Schema(
 )  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table that a small set stands for is small itself, and its teacher has few trees."""
+    monkeypatch.setattr("limbeck.methods.mosaic.method.LARGE", 300)
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.TREES", 40)
+
+
 def large(classes: int, count: int = 3000) -> Large:
     """A class goes by both columns."""
     axes, rng = fine_axes(TABLE), np.random.default_rng(0)
@@ -194,21 +201,21 @@ def test_small_sets_are_searched_for_unless_that_is_switched_off(settings: dict[
 
 
 def test_a_search_for_a_large_set_is_refused() -> None:
-    with pytest.raises(BadSettings, match="search=5 is for small sets. Choose rows of 1000 at most, or search=0"):
+    with pytest.raises(BadSettings, match=r"search=5 is for small sets\. Choose rows of 1000 at most, or search=0"):
         work.make_plan(SCHEMA, method_named("mosaic", {"search": 5, "rows": 2000}), 1.0, 1e-5)
 
 
 def test_a_plan_from_before_draws_its_rows_as_before() -> None:
-    made, labels = run(noise=0.05, rows=60, T=3)
-    drawn, same = run(noise=0.05, rows=60, T=3, search=0)
+    made, labels = run(noise=0.05, rows=60, T=3, components=6)
+    drawn, same = run(noise=0.05, rows=60, T=3, components=6, search=0)
     assert np.array_equal(labels, same) and all(np.array_equal(made[name], drawn[name]) for name in made)
 
 
 def test_searched_rows_are_whole_rows() -> None:
-    made, labels = run(noise=0.05, rows=30, search=4, T=60)
+    made, labels = run(noise=0.05, rows=30, search=4, T=3, components=6)
     assert len(labels) == 30 and set(labels.tolist()) == {0, 1}
     assert set(made["city"]) <= {"Rome", "Oslo", "Lima", None} and all(17 <= age <= 90 for age in made["age"])
-    assert np.bincount(run(noise=0.05, per_class=7, search=3, T=3)[1]).tolist() == [7, 7]
+    assert np.bincount(run(noise=0.05, per_class=7, search=3, T=3, components=6)[1]).tolist() == [7, 7]
 
 
 @pytest.mark.parametrize("call", [7, 9])
@@ -243,4 +250,4 @@ def test_a_teacher_that_saw_one_class_only_is_sure_of_it() -> None:
 
 def test_the_schema_may_have_rough_numbers() -> None:
     rough = dataclasses.replace(SCHEMA, records=50)
-    assert len(run(noise=0.05, schema=rough, rows=20, search=2, T=3)[1]) == 20
+    assert len(run(noise=0.05, schema=rough, rows=20, search=2, T=3, components=6)[1]) == 20

@@ -31,8 +31,9 @@ from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, TrainedGenerator, given
 from limbeck.methods.mosaic.axes import Axis, bin_starts, fine_axes
 from limbeck.methods.mosaic.condensed import LARGE, MOST, Large, Small, steps_for
+from limbeck.methods.mosaic.drawing import AT_ONCE, drawn_table, encoded, labelled
 from limbeck.methods.mosaic.judge import Rows
-from limbeck.methods.mosaic.labels import balanced, fitted
+from limbeck.methods.mosaic.labels import fitted
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import Labels, TableModel
@@ -47,6 +48,10 @@ MOST_ASKED = 1 << 24  # cells of a query, as the map has it; found out before an
 FEW_CLASSES = 10  # up to so many, pairs are asked for each class: what depends on two columns together is in there
 MOST_ROWS = 10_000_000
 MOST_FITTED = 1 << 15  # rows that the model of the label is fitted on
+MOST_FITTED_CELLS = 1 << 24  # and rows x cells: of a wide table fewer rows, which have more cells each
+MOST_BALANCED = (
+    100_000  # rows whose labels are made to add up; among more of them they do, up to less than was measured
+)
 WARM = 20  # steps until the step size is eta
 SEARCH = 4000  # steps
 LEAST_NOISE = 0.5  # records: what a mixture need not fit more closely, where there is hardly any noise
@@ -207,8 +212,10 @@ class Mosaic(Method):
     def _large(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> Large:
         """The table that a small set stands for."""
         rng = np.random.default_rng(self.seed_at("large"))
-        model, cells, labels = self._table(LARGE, mixture, measured, axes, rng)
-        return Large.of(model, Rows(_encoded(axes, cells, rng), cells, labels), len(schema.classes))
+        cells, labels = mixture.drawn(LARGE, rng)
+        model = self._model(mixture, measured, axes, cells)
+        labels = labelled(model, cells, labels, rng, balance=True)
+        return Large.of(model, Rows(encoded(model.axes, cells, rng), cells, labels), len(schema.classes))
 
     def _drawn(self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema) -> SyntheticSet:
         rng = np.random.default_rng(self.seed_at("rows"))
@@ -216,25 +223,20 @@ class Mosaic(Method):
             model = TableModel(tuple(axes), mixture, None)
             parts = [mixture.drawn(self.per_class, rng, label) for label in range(len(schema.classes))]
             cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-        else:
-            model, cells, labels = self._table(self.rows or schema.records, mixture, measured, axes, rng)
-        return _with_model(model, _encoded(axes, cells, rng), labels, schema)
+            return _with_model(model, encoded(model.axes, cells, rng), labels, schema)
+        rows = self.rows or schema.records
+        cells, labels = mixture.drawn(min(rows, AT_ONCE), rng)
+        model = self._model(mixture, measured, axes, cells)
+        return _with_model(model, *drawn_table(model, rows, cells, labels, rng), schema)
 
-    def _table(
-        self, count: int, mixture: Mixture, measured: Measured, axes: list[Axis], rng: np.random.Generator
-    ) -> tuple[TableModel, NDArray[np.int64], NDArray[np.int64]]:
-        """The model of the table, the cells of so many rows, and their labels."""
+    def _model(self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64]) -> TableModel:
         model = TableModel(tuple(axes), mixture, None)
-        cells, labels = mixture.drawn(count, rng)
-        if len(axes) > 1:
-            model = replace(model, labels=self._label_model(mixture, measured, axes, cells))
-            places = cells + np.array(measured.starts[:-1])
-            labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
-        return model, cells, labels
+        return replace(model, labels=self._label_model(mixture, measured, axes, cells)) if len(axes) > 1 else model
 
     def _label_model(self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64]) -> Labels:
         """Fitted on some of the rows: it has a number for each cell, and a million rows would say no more about them."""
-        places = torch.from_numpy(cells[:MOST_FITTED] + np.array(measured.starts[:-1]))
+        most = min(MOST_FITTED, max(MOST_FITTED_CELLS // measured.starts[-1], 1))
+        places = torch.from_numpy(cells[:most] + np.array(measured.starts[:-1]))
         hot = torch.zeros(len(places), measured.starts[-1]).scatter_(1, places, 1.0)
         ordered = [
             slice(block.start, block.stop - axis.column.missing)
@@ -243,10 +245,6 @@ class Mosaic(Method):
         ]
         found = fitted(measured, ordered, hot, mixture.log_chances(hot))
         return Labels((found.terms + found.smooth).detach(), found.constant.detach(), found.opinion)
-
-
-def _encoded(axes: list[Axis], cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float32]:
-    return np.concatenate([axis.encoded(cells[:, place], rng) for place, axis in enumerate(axes)], axis=1)
 
 
 def _with_model(model: TableModel, x: NDArray[np.float32], y: NDArray[np.int64], schema: Schema) -> SyntheticSet:
