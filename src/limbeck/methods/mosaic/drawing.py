@@ -11,9 +11,9 @@ from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.labels import balanced
 from limbeck.methods.mosaic.model import TableModel
 
-# Rows that are drawn together, and the most whose labels are made to add up, which is slow. Of more rows, labels drawn freely are
-# off by less than the noise of what was measured.
-AT_ONCE = 100_000
+AT_ONCE = 100_000  # rows that are drawn together
+MOST_BALANCED = 10**9  # about a minute for labels that add up; of more rows, or wider ones, they are drawn freely
+ROW, PAIR = 500, 1  # what a row takes of it, and a pair of its columns
 
 
 def drawn_table(
@@ -22,9 +22,10 @@ def drawn_table(
     """So many rows, encoded, and their labels. cells, labels: the first of them, as the mixture has drawn them."""
     x = np.empty((rows, sum(axis.column.width for axis in model.axes)), dtype=np.float32)
     y, begin = np.empty(rows, dtype=np.int64), 0
+    balance = rows * (ROW + PAIR * len(model.axes) ** 2) <= MOST_BALANCED
     while begin < rows:
         part = slice(begin, begin + len(cells))
-        y[part] = labelled(model, cells, labels, rng, balance=rows <= AT_ONCE)
+        y[part] = labelled(model, cells, labels, rng, balance)
         x[part] = encoded(model.axes, cells, rng)
         begin += len(cells)
         if begin < rows:
