@@ -137,7 +137,8 @@ class Mosaic(Method):
         small, search = self._small(schema, axes)
         state = adam.state | {"pairs": pairs, "precision": precision} | (small.state if small else {})
         large = None
-        for step in logbook.steps(self.T + search, state, "pairs" if len(axes) > 1 else "columns"):
+        # The columns are asked about before the loop, also when a run is resumed, so their answer stays.
+        for step in logbook.steps(self.T + search, state, "pairs" if len(axes) > 1 else ""):
             if small and step >= self.T:
                 large = large or self._large(mixture, measured, axes, schema)
                 rng = np.random.default_rng(self.seed_at("search", step))
