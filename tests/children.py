@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import limbeck.vault.ledger
@@ -32,9 +33,10 @@ path = Path(sys.argv[1])
 """
 
 
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+def start(script: str, *arguments: object, inside: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """inside: what to put before the command, so that it runs on another host."""
     return subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + script, *map(str, arguments)],
+        [*inside, sys.executable, "-c", PRELUDE + script, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -64,7 +66,11 @@ sys.stdin.readline()
 
 def race(script: str, path: Path, number: int) -> list[str]:
     """Start children, wait until all of them are ready, let them go together, and return what each printed."""
-    children = [start(WAIT + script, path, name) for name in range(number)]
+    return race_of([start(WAIT + script, path, name) for name in range(number)])
+
+
+def race_of(children: Sequence[subprocess.Popen[str]]) -> list[str]:
+    """The same with children that were started with WAIT before their script."""
     try:
         for child in children:
             assert child.stdout is not None and child.stdout.readline() == "ready\n"
@@ -77,5 +83,5 @@ def race(script: str, path: Path, number: int) -> list[str]:
         for child in children:
             child.kill()
             child.wait()
-    assert [errors for _, errors in results] == [""] * number
+    assert [errors for _, errors in results] == [""] * len(children)
     return [output for output, _ in results]

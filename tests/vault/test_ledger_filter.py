@@ -75,8 +75,13 @@ def composed(plans: list[Plan], delta: float) -> float:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "ledger.sqlite") as opened:
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    with Ledger.open(path) as opened:
         opened.set_budget("digits", 2.0, 2e-5)
         yield opened
 

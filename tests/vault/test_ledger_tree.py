@@ -22,8 +22,13 @@ CLASSES = ((0, 1), (2, 3), (4,))
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "ledger.sqlite") as opened:
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    with Ledger.open(path) as opened:
         opened.set_budget("people", 3.0, 3e-5)
         opened.declare_split("people", "thirds", parts=3)
         opened.declare_split("people", "kinds", classes=CLASSES)

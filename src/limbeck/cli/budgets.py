@@ -200,10 +200,10 @@ def _with_parts(account: Any, accounts: list[Any]) -> list[Any]:
 
 def _not_yet_made(ledger: Path | None) -> Path | None:
     """The default place if there is no ledger yet; None if there is one, or one was named that has to be there."""
-    from limbeck.vault.ledger import default_path
+    from limbeck.vault.ledger.address import default_path, may_exist
 
     path = default_path()
-    if ledger is not None or path.exists() or ("LIMBECK_LEDGER" in os.environ and not path.parent.is_dir()):
+    if ledger is not None or may_exist(path) or ("LIMBECK_LEDGER" in os.environ and not path.parent.is_dir()):
         return None
     return path
 

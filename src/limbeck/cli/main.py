@@ -19,6 +19,7 @@ from limbeck.cli import (
     datasets,
     evaluation,
     fidelity,
+    ledger_roles,
     report,
     runs,
     sampling,
@@ -32,7 +33,7 @@ from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
 for commands in (
-    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, datasets, vault,
+    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, ledger_roles, datasets, vault,
 ):  # fmt: skip
     commands.register(app)
 

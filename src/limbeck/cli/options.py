@@ -18,7 +18,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 LedgerPath = Annotated[
     Path | None,
     typer.Option(
-        "--ledger", help="The file that keeps the budgets. Default: $LIMBECK_LEDGER, else one in your data folder."
+        "--ledger",
+        help="The file that keeps the budgets, or a server's address. Default: $LIMBECK_LEDGER, else one in your data folder.",
     ),
 ]
 Data = Annotated[

@@ -58,6 +58,7 @@ def serve_vault(
     """
     from limbeck.runs.request import Request, RunOptions
     from limbeck.runs.vault_server import serving
+    from limbeck.vault.ledger.address import shown
     from limbeck.vault.process.socket_file import Door
 
     door = Door.of(mode, group)
@@ -79,7 +80,7 @@ def serve_vault(
                 "socket": str(socket.absolute()),
                 "mode": f"{door.mode:o}",
                 "dataset": source.schema.name,
-                "ledger": str(server.ledger.path),
+                "ledger": shown(server.ledger.path),
                 "pid": os.getpid(),
             }
             if as_json:

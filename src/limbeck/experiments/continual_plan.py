@@ -22,6 +22,7 @@ from limbeck.runs.paying import budget_for, wanted_plan
 from limbeck.runs.planning import make_plan
 from limbeck.runs.request import Request
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.address import may_exist
 from limbeck.vault.ledger.splits import Split, split_by_class
 from limbeck.vault.part_records import part_of_source
 
@@ -148,7 +149,7 @@ def require_budget(spec: Continual, plans: dict[str, list[Plan]]) -> None:
         for stage, plan in enumerate(planned)
     ]
     with contextlib.ExitStack() as stack:
-        ledger = stack.enter_context(Ledger.open_to_read(path)) if path.exists() else None
+        ledger = stack.enter_context(Ledger.open_to_read(path)) if may_exist(path) else None
         if ledger is None or not ledger.has_budget(dataset):
             raise _refused(
                 spec,

@@ -41,6 +41,7 @@ from limbeck.runs.record import RunRecord
 from limbeck.runs.request import Request
 from limbeck.runs.resume import resume
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.address import may_exist
 from limbeck.vault.ledger.commands import naming
 
 FORMAT = 1
@@ -135,7 +136,7 @@ def _protocol(sweep: Sweep, seed: int = 0, device: str = "cpu") -> EvaluationPro
 @contextlib.contextmanager
 def _ledger_to_read(path: Path, begun: bool) -> Iterator[Ledger | None]:
     """The ledger as it is; None where the first booking will make it. A sweep that has begun has its ledger."""
-    if not begun and not path.exists():
+    if not begun and not may_exist(path):
         yield None
         return
     with Ledger.open_to_read(path) as ledger:

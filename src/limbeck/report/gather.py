@@ -27,6 +27,7 @@ from limbeck.report.pictures import png_bytes, table_grid
 from limbeck.report.scores import require_fit, require_public, shared_entries
 from limbeck.report.strips import Strip, class_strips, columns, shown_classes, snapshot_strips, strip
 from limbeck.vault.ledger import Account, Ledger, default_path
+from limbeck.vault.ledger.address import may_exist
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +146,7 @@ def _budget(sources: Sources, certificate: Certificate) -> BudgetView | None:
     if sources.edition == RELEASE and not sources.history:
         return None
     path = sources.ledger or default_path()
-    if sources.ledger is None and not path.exists():
+    if sources.ledger is None and not may_exist(path):
         return None
     with Ledger.open_to_read(path) as ledger:
         account = ledger.account(certificate.dataset)

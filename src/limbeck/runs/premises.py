@@ -22,6 +22,7 @@ from limbeck.runs.record import RunRecord
 from limbeck.runs.request import Request
 from limbeck.vault.api import Grant, Randomness, Vault
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.address import may_exist, shown
 from limbeck.vault.ledger.commands import naming
 from limbeck.vault.ledger.faults import newly_made
 from limbeck.vault.local import LocalVault
@@ -77,7 +78,7 @@ class Here:
         return LocalVault(source, self.ledger, Randomness(request.options.insecure_seed), device)
 
     def signer(self, grant: Grant) -> Signer:
-        return KeyFile.beside(self.ledger.path)
+        return KeyFile.beside(self.ledger.file.home)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def reopened(out: Path, record: RunRecord, ledger: Path | None, vault: Path | No
     try:
         book = Ledger.open(path, create=False)
     except LedgerFault as error:
-        if not path.exists():
+        if not may_exist(path):
             error.next_command = f"{resume_command(out)} --ledger FILE"
         raise
     with naming(path), book:
@@ -160,6 +161,6 @@ def require_known_part(ledger: Ledger, request: Request, plan: Plan) -> None:
         )
     if not ledger.is_part(plan.dataset):
         raise BudgetRefused(
-            f"{plan.dataset!r} is a part of a data set, and the ledger {ledger.path} knows no split that it belongs to. "
+            f"{plan.dataset!r} is a part of a data set, and the ledger {shown(ledger.path)} knows no split that it belongs to. "
             "Nothing was booked. Declare the split with 'limbeck budget split' and start the run again on one of its parts."
         )

@@ -15,7 +15,7 @@ from limbeck.data.source import split_suffix
 from limbeck.errors import BadInput, RunConflict
 from limbeck.methods import TrainedModel
 from limbeck.release.model import read_model
-from limbeck.vault.ledger import default_path
+from limbeck.vault.ledger.address import absolute, default_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class Request:
         for name in ("schema", "root", "start"):
             if values[name]:
                 values[name] = str(Path(values[name]).absolute())
-        values["ledger"] = str(self.options.ledger_path.absolute())
+        values["ledger"] = str(absolute(self.options.ledger_path))
         if self.data.vault is None:
             del values["vault"]  # a run of this process is written as it always was
         else:

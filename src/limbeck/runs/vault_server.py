@@ -15,6 +15,7 @@ from limbeck.runs.execution import checked_device
 from limbeck.runs.request import Request
 from limbeck.vault.api import Grant, Randomness, Vault
 from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.address import may_exist, shown
 from limbeck.vault.ledger.commands import on_ledger
 from limbeck.vault.ledger.sums import budget_command
 from limbeck.vault.local import LocalVault
@@ -59,7 +60,7 @@ def serving(
         message_of(Described(schema, randomness.mode)), []
     )  # a schema that is too long for a message is found now
     book = request.options.ledger_path
-    if not book.exists():
+    if not may_exist(book):
         raise _no_budget(schema.name, book)
     with Ledger.open(book, create=False) as ledger:
         if not ledger.has_budget(schema.name):
@@ -75,8 +76,8 @@ def serving(
 
 def _no_budget(dataset: str, ledger: Path) -> BudgetRefused:
     return BudgetRefused(
-        f"Nobody has set a budget for '{dataset}' in the ledger {ledger}, so whoever connects could spend any. How much may be "
-        "spent is the data owner's decision; say it first, then serve.",
+        f"Nobody has set a budget for '{dataset}' in the ledger {shown(ledger)}, so whoever connects could spend any. How much "
+        "may be spent is the data owner's decision; say it first, then serve.",
         on_ledger(budget_command(dataset, 1.0, 1e-5), ledger),
     )
 
@@ -92,7 +93,7 @@ def server_of(
 ) -> VaultServer:
     """The parts, joined: a vault for each grant over shared records, and the owner's key for what was booked."""
     records = SharedRecords(source, lambda error: log(f"the records cannot be read: {described(error)}"))
-    key = KeyFile.beside(ledger.path)
+    key = KeyFile.beside(ledger.file.home)
 
     def open_vault() -> Vault:
         return LocalVault(records, ledger, randomness, device)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from limbeck.errors import LimbeckError
 from limbeck.report.budget import BudgetView, budget_view
 from limbeck.serve.inside import Stamp, stamp
-from limbeck.vault.ledger import Ledger, default_path
+from limbeck.vault.ledger import Ledger
+from limbeck.vault.ledger.address import default_path, resolved, server_url
+
+SECONDS = 5.0  # that what a server said is shown again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +29,18 @@ class Budgets:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path or default_path()
-        self._known: tuple[tuple[Stamp | None, Stamp | None], Found] | None = None
+        self._known: tuple[tuple[Stamp | int | None, ...], Found] | None = None
         self._lock = threading.Lock()
 
     def look(self) -> Found:
-        path = self._path.resolve()
+        path = resolved(self._path)
         with self._lock:
-            # What is being booked stands in the write-ahead file before it reaches the ledger itself.
-            mark = (stamp(path), stamp(path.with_name(path.name + "-wal")))
+            mark: tuple[Stamp | int | None, ...]
+            if server_url(path):
+                mark = (int(time.monotonic() / SECONDS),)
+            else:
+                # What is being booked stands in the write-ahead file before it reaches the ledger itself.
+                mark = (stamp(path), stamp(path.with_name(path.name + "-wal")))
             if mark[0] is None:
                 return Found(problem="There is no ledger yet. The first run makes one; --ledger names another one.")
             if self._known is None or self._known[0] != mark:

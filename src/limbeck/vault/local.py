@@ -230,7 +230,7 @@ class LocalVault:
         if (grant.id, label) not in self._desks:
             query = grant.plan.query(label)
             assert query is not None and not isinstance(query, ClippedSum)
-            store = EnsembleStore(self._ledger.path, grant.id, self._randomness)
+            store = EnsembleStore(self._ledger.file.home, grant.id, self._randomness)
             self._desks[grant.id, label] = Desk(query, question, self._schema, store, self._device)
         return self._desks[grant.id, label]
 

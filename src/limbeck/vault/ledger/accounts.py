@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from limbeck.vault.ledger.database import Database
 from limbeck.vault.ledger.family import Budget, Family, Rule, delta_of, epsilon_of, read_family, read_root
 from limbeck.vault.ledger.renyi_filter import gaussian_room, order_for, overhead
 from limbeck.vault.ledger.rules import budget_of, committed, divergence_at, filtered, has_filter, sum_fits
@@ -164,7 +164,7 @@ def _split_costs(family: Family, name: str) -> list[SplitCost]:
     return found
 
 
-def read_accounts(db: sqlite3.Connection) -> list[Account]:
+def read_accounts(db: Database) -> list[Account]:
     """All accounts that have a budget, a booking or parts; a whole data set comes before its parts."""
     names = db.execute(
         "SELECT dataset FROM budgets UNION SELECT dataset FROM bookings UNION SELECT dataset FROM splits"

@@ -1,4 +1,4 @@
-"""The ledger: one SQLite file that says what every data set has spent, and that holds every answer while a run lasts.
+"""The ledger: what every data set has spent, and every answer while a run lasts. One SQLite file, or tables on a server.
 
 The constitution of this file. It binds every future version of Limbeck.
 
@@ -42,10 +42,11 @@ from limbeck.errors import RunConflict, WallBreach
 from limbeck.privacy.part import PartOf
 from limbeck.privacy.unit import UNIT_RECORD
 from limbeck.vault.ledger.accounts import Account, account_in, read_accounts
+from limbeck.vault.ledger.address import default_path
 from limbeck.vault.ledger.arguments import checked_dataset, checked_text
 from limbeck.vault.ledger.booking import Wanted, book_plan, check_wanted, declare, give_back_unanswered
+from limbeck.vault.ledger.database import Store
 from limbeck.vault.ledger.family import read_family
-from limbeck.vault.ledger.file import LedgerFile, default_path, open_file, open_to_read
 from limbeck.vault.ledger.fitting import check_not_below_spent
 from limbeck.vault.ledger.journal import (
     StoredAnswer,
@@ -55,6 +56,7 @@ from limbeck.vault.ledger.journal import (
     forget_answers,
     read_answer,
 )
+from limbeck.vault.ledger.opening import open_ledger, open_to_read
 from limbeck.vault.ledger.rows import GrantRow, append_budget, is_booked, read_grant, void_row
 from limbeck.vault.ledger.splits import Split, read_place, read_split, wanted_split
 from limbeck.vault.ledger.sums import Booking, State, checked_delta, checked_epsilon
@@ -67,7 +69,7 @@ __all__ = ["Account", "Booking", "GrantRow", "Ledger", "Split", "StoredAnswer", 
 class Ledger:
     """Books plans and keeps answers. Open it with `Ledger.open()`, best in a `with` statement.
 
-    file: the checked SQLite file behind it.
+    file: the checked SQLite file, or server, behind it.
 
     >>> with Ledger.open(Path("book.sqlite")) as ledger:
     ...     account = ledger.set_budget("scans", epsilon=3.0, delta=1e-5)
@@ -75,7 +77,7 @@ class Ledger:
     (3.0, 0.0)
     """
 
-    file: LedgerFile
+    file: Store
 
     @classmethod
     def open(cls, path: Path | None = None, *, patience: float = 30.0, create: bool = True) -> Self:
@@ -84,7 +86,7 @@ class Ledger:
         If there is none it is made, and `created` says so. Whoever only goes on with what is booked gives `create=False`:
         a ledger that is missing then is an error, and not a second budget.
         """
-        return cls(open_file(default_path() if path is None else Path(path), patience, create))
+        return cls(open_ledger(default_path() if path is None else Path(path), patience, create))
 
     @classmethod
     def open_to_read(cls, path: Path | None = None, *, patience: float = 5.0) -> Self:
@@ -222,7 +224,7 @@ class Ledger:
             row = read_grant(db, grant)
             if row.state != "void" and (reason := void_row(db, row)):
                 raise WallBreach(f"{reason} It stays spent.")
-        discard(self.path, grant)
+        discard(self.file.home, grant)
 
     def give_back(self, dataset: str, grant: str) -> None:
         """Void a booking on the owner's word, because its run is gone or never gets to its first answer.
@@ -233,7 +235,7 @@ class Ledger:
         dataset = checked_dataset(dataset)
         with self.file.transaction(write=True) as db:
             give_back_unanswered(db, dataset, grant, self.path)
-        discard(self.path, grant)
+        discard(self.file.home, grant)
 
     def grant(self, grant_id: str) -> GrantRow:
         """What was booked under this grant."""
@@ -249,7 +251,7 @@ class Ledger:
             if row.state == "open":
                 db.execute("UPDATE bookings SET state = 'finished' WHERE grant_id = ?", (grant,))
                 db.execute("UPDATE answers SET payload = NULL WHERE grant_id = ? AND payload IS NOT NULL", (grant,))
-        discard(self.path, grant)
+        discard(self.file.home, grant)
 
     # Answers
 

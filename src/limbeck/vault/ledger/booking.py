@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from limbeck.errors import BadInput, BudgetRefused, DataNotFound, RunConflict, W
 from limbeck.privacy.part import PartOf
 from limbeck.privacy.unit import UNIT_RECORD, unit_words
 from limbeck.vault.ledger.arguments import checked_counts, checked_dataset, checked_text
+from limbeck.vault.ledger.database import Database
 from limbeck.vault.ledger.family import Budget, Family, read_family
 from limbeck.vault.ledger.fitting import check_fits, enough
 from limbeck.vault.ledger.rows import append_booking, append_rule, append_split, is_booked, read_grant, void_row
@@ -44,7 +44,7 @@ class Wanted:
         return Booking("", self.dataset, self.epsilon, self.delta, "", "", "open", plan=self.plan, counts=counts)
 
 
-def book_plan(db: sqlite3.Connection, wanted: Wanted, method: str, grant: str | None) -> str:
+def book_plan(db: Database, wanted: Wanted, method: str, grant: str | None) -> str:
     """Guarantee: the booking, and every rule that it binds an account to, are checked and written in one transaction."""
     _check_place(db, wanted)
     if grant is not None and is_booked(db, grant):
@@ -62,7 +62,7 @@ def book_plan(db: sqlite3.Connection, wanted: Wanted, method: str, grant: str | 
     return grant
 
 
-def check_wanted(db: sqlite3.Connection, wanted: Sequence[Wanted]) -> None:
+def check_wanted(db: Database, wanted: Sequence[Wanted]) -> None:
     """Guarantee: returns only if all of these could be booked, one after another."""
     families: dict[str, tuple[Family, list[Booking]]] = {}
     for each in wanted:
@@ -74,9 +74,7 @@ def check_wanted(db: sqlite3.Connection, wanted: Sequence[Wanted]) -> None:
         check_fits(family, tried)
 
 
-def budget_for(
-    db: sqlite3.Connection | None, dataset: str, wanted: Sequence[Wanted], split: Split | None = None
-) -> str | None:
+def budget_for(db: Database | None, dataset: str, wanted: Sequence[Wanted], split: Split | None = None) -> str | None:
     """The command that sets a budget of this account which covers all these plans.
 
     db: None where there is no ledger yet. split: what the plans' parts are to be, if it is not declared yet.
@@ -88,7 +86,7 @@ def budget_for(
     return enough(family, dataset, start, tried)
 
 
-def _check_place(db: sqlite3.Connection, wanted: Wanted) -> None:
+def _check_place(db: Database, wanted: Wanted) -> None:
     """Guarantee: what is booked on a part holds the records that its split says, and nothing is booked beside the tree."""
     part, place = wanted.part, read_place(db, wanted.dataset)
     if part is None:
@@ -163,7 +161,7 @@ def _entry(plan: str, name: str, default: str) -> str:
     return found if isinstance(found, str) else default
 
 
-def give_back_unanswered(db: sqlite3.Connection, dataset: str, grant: str, ledger: Path) -> None:
+def give_back_unanswered(db: Database, dataset: str, grant: str, ledger: Path) -> None:
     """Guarantee: exactly a booking of this data set that is open and of which no answer was ever stored."""
     row = read_grant(db, grant) if is_booked(db, grant) else None
     if row is None or row.dataset != dataset:
@@ -177,7 +175,7 @@ def give_back_unanswered(db: sqlite3.Connection, dataset: str, grant: str, ledge
         raise BudgetRefused(f"{reason} It stays spent, and nothing was changed.")
 
 
-def declare(db: sqlite3.Connection, wanted: Split) -> Split:
+def declare(db: Database, wanted: Split) -> Split:
     """Write a split down, unless the same one stands there already.
 
     Guarantee: a split never changes, and no account becomes a part after something was booked on it as a whole.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 from limbeck.errors import LedgerFault
+from limbeck.vault.ledger.database import Database
 from limbeck.vault.ledger.faults import damaged
 from limbeck.vault.ledger.splits import split_from_row
 from limbeck.vault.ledger.tables import (
@@ -57,38 +59,50 @@ def check_content(path: Path, reader: sqlite3.Connection, version: int = FORMAT_
             raise damaged(path, "its tables or guards were altered")
     if reader.execute("PRAGMA foreign_key_check").fetchone() is not None:
         raise damaged(path, "an answer belongs to no booking")
+    # SQLite remembers the highest number ever given.
+    highest = dict(reader.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+    check_rows(lambda what: damaged(path, what), reader, version, lambda table: highest.get(table, 0))
+
+
+def check_rows(
+    fault: Callable[[str], LedgerFault], reader: Database, version: int, highest: Callable[[str], int]
+) -> None:
+    """The checks that a file and a server have in common, in one snapshot.
+
+    fault: the error that says what is damaged. highest: the highest number that was ever given in a table.
+    """
     voided = "SELECT 1 FROM answers JOIN bookings USING (grant_id) WHERE state = 'void' LIMIT 1"
     if reader.execute(voided).fetchone() is not None:
-        raise damaged(path, "a booking was made void although it was answered")
+        raise fault("a booking was made void although it was answered")
     unknown = "SELECT number FROM bookings WHERE COALESCE(state, '') NOT IN ('open', 'finished', 'void') LIMIT 1"
     if (found := reader.execute(unknown).fetchone()) is not None:  # the one value that no chain covers
-        raise damaged(path, f"the state of booking {found[0]} was altered")
+        raise fault(f"the state of booking {found[0]} was altered")
     for table in TABLES[version]:
-        _check_chain(path, reader, table)
+        _check_chain(fault, reader, table, highest(table))
     if version >= 2:
-        _check_splits(path, reader)
-        _check_rules(path, reader)
+        _check_splits(fault, reader)
+        _check_rules(fault, reader)
 
 
-def _check_splits(path: Path, reader: sqlite3.Connection) -> None:
+def _check_splits(fault: Callable[[str], LedgerFault], reader: Database) -> None:
     rows = "SELECT number, dataset, name, kind, parts, disjoint, secret FROM splits"
     for number, *row in reader.execute(rows).fetchall():
         try:
             split_from_row(row)
         except (ValueError, TypeError, KeyError):
-            raise damaged(path, f"row {number} of the splits cannot be read") from None
+            raise fault(f"row {number} of the splits cannot be read") from None
 
 
-def _check_rules(path: Path, reader: sqlite3.Connection) -> None:
+def _check_rules(fault: Callable[[str], LedgerFault], reader: Database) -> None:
     """A rule belongs to a budget of its own account, and to a booking; otherwise nobody was bound by it."""
     stray = (
         "SELECT rules.number FROM rules LEFT JOIN budgets ON budgets.number = CAST(rules.budget AS INTEGER)"
         " AND budgets.dataset = rules.dataset LEFT JOIN bookings ON bookings.number = CAST(rules.booking AS INTEGER)"
         " WHERE budgets.number IS NULL OR bookings.number IS NULL OR rules.rule NOT IN ('sum', 'renyi')"
-        " OR CAST(CAST(rules.alpha AS INTEGER) AS TEXT) IS NOT rules.alpha LIMIT 1"
+        " OR CAST(CAST(rules.alpha AS INTEGER) AS TEXT) <> rules.alpha LIMIT 1"
     )
     if (found := reader.execute(stray).fetchone()) is not None:
-        raise damaged(path, f"row {found[0]} of the rules belongs to no budget or no booking")
+        raise fault(f"row {found[0]} of the rules belongs to no budget or no booking")
 
 
 def _shape(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
@@ -97,15 +111,13 @@ def _shape(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
     ).fetchall()
 
 
-def _check_chain(path: Path, reader: sqlite3.Connection, table: str) -> None:
+def _check_chain(fault: Callable[[str], LedgerFault], reader: Database, table: str, highest: int) -> None:
     previous, count = CHAIN_START, 0
     for *row, digest in reader.execute(f"SELECT {', '.join(CHAINED[table])}, digest FROM {table} ORDER BY number"):
         count += 1
         whole = all(type(value) is str for value in row[1:])  # a flipped type makes bytes of a text
         if not whole or row[0] != count or row[-1] != previous or chain_digest(table, row) != digest:
-            raise damaged(path, f"row {count} of the {table} was altered")
+            raise fault(f"row {count} of the {table} was altered")
         previous = digest
-    # SQLite remembers the highest number ever given, so rows missing at the end are noticed too.
-    highest = reader.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    if (highest[0] if highest else 0) != count:
-        raise damaged(path, f"rows are missing at the end of the {table}")
+    if highest != count:  # no digest would tell
+        raise fault(f"rows are missing at the end of the {table}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from limbeck.errors import LimbeckError
-from limbeck.vault.ledger.file import default_path
+from limbeck.vault.ledger.address import default_path, resolved, shown
 
 _OF_A_LEDGER = "limbeck budget "
 
@@ -18,9 +18,9 @@ def on_ledger(command: str | None, ledger: Path) -> str | None:
     >>> on_ledger("limbeck budget set scans --epsilon 1 && limbeck data list", Path("my book.sqlite"))
     "limbeck budget set scans --epsilon 1 --ledger 'my book.sqlite' && limbeck data list"
     """
-    if command is None or ledger.resolve() == default_path().resolve():
+    if command is None or resolved(ledger) == resolved(default_path()):
         return command
-    option = f" --ledger {shlex.quote(str(ledger))}"
+    option = f" --ledger {shlex.quote(shown(ledger))}"
     return " && ".join(
         f"{each}{option}" if each.startswith(_OF_A_LEDGER) and " --ledger " not in each else each
         for each in command.split(" && ")

@@ -6,13 +6,13 @@ A record that is added or removed is in one part of a disjoint split, so of each
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
+from limbeck.vault.ledger.database import Database
 from limbeck.vault.ledger.splits import Split, read_place, read_splits
 from limbeck.vault.ledger.sums import Booking, added, exact
 
@@ -145,13 +145,13 @@ def delta_of(booking: Booking) -> Decimal:
     return exact(booking.delta)
 
 
-def read_root(db: sqlite3.Connection, dataset: str) -> str:
+def read_root(db: Database, dataset: str) -> str:
     while (split := read_place(db, dataset)) is not None:
         dataset = split.dataset
     return dataset
 
 
-def read_family(db: sqlite3.Connection, dataset: str) -> Family:
+def read_family(db: Database, dataset: str) -> Family:
     """Everything about the data set that an account belongs to, in the caller's transaction."""
     root = read_root(db, dataset)
     low, high = f"{root}/", f"{root}0"  # "0" follows "/" in the order of characters

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from limbeck.errors import LedgerFault
+from limbeck.vault.ledger.address import shown
 
 _RESTORE = (
     "The file was left exactly as it is. Restore it from a backup that is as new as the last run; "
@@ -58,7 +59,7 @@ def unsettled(path: Path, why: str) -> LedgerFault:
 
 def newly_made(path: Path) -> str:
     """Said wherever a ledger is made: the owner may have meant another one, or a disk may be missing."""
-    return f"There was no ledger at {path}; a new one was made, with nothing spent."
+    return f"There was no ledger at {shown(path)}; a new one was made, with nothing spent."
 
 
 def missing(path: Path) -> LedgerFault:

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from limbeck.errors import LedgerFault, WallBreach
 from limbeck.files import flush_folder
+from limbeck.vault.ledger.address import path_in_data_folder
 from limbeck.vault.ledger.checks import check_content, check_kind
 from limbeck.vault.ledger.faults import faults, full, missing
 from limbeck.vault.ledger.migration import bring_up_to_date, migrate
@@ -31,19 +32,6 @@ from limbeck.vault.ledger.settling import connect, settle
 from limbeck.vault.ledger.tables import APPLICATION_ID, FORMAT_VERSION, SCHEMA
 
 ROOM_TO_SPARE = 64 * 1024
-
-
-def default_path() -> Path:
-    """LIMBECK_LEDGER if set, else limbeck/ledger.sqlite in the user's data folder."""
-    chosen = os.environ.get("LIMBECK_LEDGER")
-    return Path(os.path.expanduser(chosen)) if chosen else _path_in_data_folder()
-
-
-def _path_in_data_folder() -> Path:
-    data = os.environ.get("XDG_DATA_HOME", "")
-    # The XDG rules say that a relative folder is to be ignored.
-    folder = Path(data) if os.path.isabs(data) else Path(os.path.expanduser("~/.local/share"))
-    return folder / "limbeck" / "ledger.sqlite"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +46,10 @@ class LedgerFile:
     _files: Mapping[str, tuple[int, int] | None] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _owner: int = field(default_factory=os.getpid)
+
+    @property
+    def home(self) -> Path:
+        return self.path
 
     @contextlib.contextmanager
     def transaction(self, *, write: bool) -> Iterator[sqlite3.Connection]:
@@ -198,7 +190,7 @@ def _create(path: Path) -> bool:
     Guarantee: of two processes that create it together one wins, and both then open the same file. A folder is made in
     the user's data folder only: elsewhere it may be missing because a disk is, and the ledger with it.
     """
-    if path == _path_in_data_folder().resolve():
+    if path == path_in_data_folder().resolve():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     elif not path.parent.is_dir():
         raise LedgerFault(

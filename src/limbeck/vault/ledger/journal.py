@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import operator
-import sqlite3
 from dataclasses import dataclass
 
 from limbeck.errors import LedgerFault, RunConflict, WallBreach
+from limbeck.vault.ledger.database import Database
 from limbeck.vault.ledger.rows import GrantRow
 
 
@@ -19,9 +19,7 @@ class StoredAnswer:
     payload: bytes
 
 
-def append_answer(
-    db: sqlite3.Connection, row: GrantRow, label: str, index: int, map_digest: str, payload: bytes
-) -> StoredAnswer:
+def append_answer(db: Database, row: GrantRow, label: str, index: int, map_digest: str, payload: bytes) -> StoredAnswer:
     """Store an answer, or find the one that was stored before: the first stays.
 
     Guarantee: refused unless the booking is open and has paid for this index.
@@ -39,7 +37,7 @@ def append_answer(
     return StoredAnswer(map_digest, payload)
 
 
-def read_answer(db: sqlite3.Connection, row: GrantRow, label: str, index: int) -> StoredAnswer | None:
+def read_answer(db: Database, row: GrantRow, label: str, index: int) -> StoredAnswer | None:
     found = db.execute(
         "SELECT map_digest, payload_sha256, payload FROM answers WHERE grant_id = ? AND label = ? AND position = ?",
         (row.grant, label, index),
@@ -61,7 +59,7 @@ def read_answer(db: sqlite3.Connection, row: GrantRow, label: str, index: int) -
     return StoredAnswer(map_digest, payload)
 
 
-def forget_answers(db: sqlite3.Connection, row: GrantRow, label: str, before: int) -> None:
+def forget_answers(db: Database, row: GrantRow, label: str, before: int) -> None:
     """Drop the payloads below `before`. Guarantee: the rows stay, so a forgotten answer can never be drawn again."""
     if label not in row.counts:
         raise unknown_label(row, label)
@@ -71,7 +69,7 @@ def forget_answers(db: sqlite3.Connection, row: GrantRow, label: str, before: in
     )
 
 
-def count_answers(db: sqlite3.Connection, row: GrantRow) -> dict[str, int]:
+def count_answers(db: Database, row: GrantRow) -> dict[str, int]:
     """How many answers of each label are stored, forgotten ones included."""
     found = db.execute("SELECT label, COUNT(*) FROM answers WHERE grant_id = ? GROUP BY label", (row.grant,))
     return dict.fromkeys(row.counts, 0) | dict(found.fetchall())

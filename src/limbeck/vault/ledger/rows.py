@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from limbeck.errors import RunConflict
+from limbeck.vault.ledger.database import Database
 from limbeck.vault.ledger.family import Commitment
 from limbeck.vault.ledger.splits import Split
 from limbeck.vault.ledger.sums import State
@@ -30,27 +30,27 @@ class GrantRow:
     state: State
 
 
-def append_budget(db: sqlite3.Connection, dataset: str, epsilon: float, delta: float) -> None:
+def append_budget(db: Database, dataset: str, epsilon: float, delta: float) -> None:
     _append(db, "budgets", dataset, repr(epsilon), repr(delta), _now())
 
 
-def append_split(db: sqlite3.Connection, split: Split) -> None:
+def append_split(db: Database, split: Split) -> None:
     disjoint = "yes" if split.disjoint else "no"
     _append(db, "splits", split.dataset, split.name, split.kind, split.listed, disjoint, split.secret.hex(), _now())
 
 
-def append_rule(db: sqlite3.Connection, found: Commitment, grant: str) -> None:
+def append_rule(db: Database, found: Commitment, grant: str) -> None:
     """Bind an account to a rule, from the booking of this grant on."""
     (number,) = db.execute("SELECT number FROM bookings WHERE grant_id = ?", (grant,)).fetchone()
     _append(db, "rules", found.dataset, str(found.budget), str(number), found.rule, str(found.order), _now())
 
 
-def is_booked(db: sqlite3.Connection, grant: str) -> bool:
+def is_booked(db: Database, grant: str) -> bool:
     return db.execute("SELECT 1 FROM bookings WHERE grant_id = ?", (grant,)).fetchone() is not None
 
 
 def append_booking(
-    db: sqlite3.Connection,
+    db: Database,
     dataset: str,
     plan: str,
     method: str,
@@ -65,7 +65,7 @@ def append_booking(
     return grant
 
 
-def _append(db: sqlite3.Connection, table: str, *values: str) -> None:
+def _append(db: Database, table: str, *values: str) -> None:
     """Add one row to a chained table. Table and column names are constants, so no text of a user becomes SQL."""
     last = db.execute(f"SELECT number, digest FROM {table} ORDER BY number DESC LIMIT 1").fetchone()
     number, previous = last if last else (0, CHAIN_START)
@@ -81,7 +81,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def read_grant(db: sqlite3.Connection, grant: str) -> GrantRow:
+def read_grant(db: Database, grant: str) -> GrantRow:
     found = db.execute(
         "SELECT dataset, plan, method, epsilon, delta, counts, state FROM bookings WHERE grant_id = ?", (grant,)
     ).fetchone()
@@ -94,7 +94,7 @@ def read_grant(db: sqlite3.Connection, grant: str) -> GrantRow:
     return GrantRow(grant, dataset, plan, method, float(epsilon), float(delta), json.loads(counts), state)
 
 
-def void_row(db: sqlite3.Connection, row: GrantRow) -> str | None:
+def void_row(db: Database, row: GrantRow) -> str | None:
     """Make an open booking void, or say why it cannot be.
 
     Guarantee: void only if not one answer is on record.

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -21,6 +20,7 @@ from typing import Literal
 from limbeck.errors import BadInput
 from limbeck.privacy.part import part_account
 from limbeck.privacy.unit import UNIT_RECORD
+from limbeck.vault.ledger.database import Database
 
 Kind = Literal["classes", "hash", "stages"]
 KEY_BYTES = 32
@@ -120,12 +120,12 @@ def checked_name(name: str) -> str:
 _COLUMNS = "dataset, name, kind, parts, disjoint, secret"
 
 
-def read_split(db: sqlite3.Connection, dataset: str, name: str) -> Split | None:
+def read_split(db: Database, dataset: str, name: str) -> Split | None:
     found = db.execute(f"SELECT {_COLUMNS} FROM splits WHERE dataset = ? AND name = ?", (dataset, name)).fetchone()
     return None if found is None else split_from_row(found)
 
 
-def read_splits(db: sqlite3.Connection, low: str, high: str, root: str) -> list[Split]:
+def read_splits(db: Database, low: str, high: str, root: str) -> list[Split]:
     """The splits of a data set and of the accounts between two names."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM splits WHERE dataset = ? OR (dataset >= ? AND dataset < ?) ORDER BY number",
@@ -153,7 +153,7 @@ def split_from_row(row: Sequence[str]) -> Split:
     return Split(dataset, name, kind, parts, {"yes": True, "no": False}[disjoint], bytes.fromhex(secret))
 
 
-def read_place(db: sqlite3.Connection, dataset: str) -> Split | None:
+def read_place(db: Database, dataset: str) -> Split | None:
     """The split that an account is a part of; None for a whole data set, whatever its name looks like."""
     names = []
     if part := _PART.fullmatch(dataset):
