@@ -4,6 +4,7 @@
     python -m benchmarks.tables aim --epsilon 1 --root DATA a.csv b.csv c.csv    scores rows that another tool made
     python -m benchmarks.tables aim-own --epsilon 1 --root DATA              makes and scores sets by our own form of it
     python -m benchmarks.tables real --root DATA                            the real rows themselves
+    python -m benchmarks.tables mosaic-100-rows --method mosaic --set rows=100 --root DATA    under a name of its own
 
 DATA holds adult/train.csv and adult/test.csv. XGBoost has its own defaults and one thread; logistic regression takes standardised
 numbers and one-hot categories. The total variation of two-way marginals is the mean over all pairs of columns, numbers cut at the
@@ -147,23 +148,23 @@ def main() -> None:
     options.add_argument("files", nargs="*", type=Path)
     options.add_argument("--epsilon", type=float, default=1.0)
     options.add_argument("--root", type=Path, required=True)
+    options.add_argument("--method", help="if it is not the name that the result gets")
     options.add_argument("--set", dest="settings", action="append", default=[])
     options.add_argument("--cpu-seconds", type=float, nargs="*", help="what each of the files took to make")
     chosen = options.parse_intermixed_args()
     schema = named_set("adult").schema
     train, test = (from_csv(chosen.root / "adult" / f"{split}.csv", schema) for split in ("train", "test"))
     sets, seconds = [], list(chosen.cpu_seconds or [])
-    began = time.monotonic()
+    began, method = time.monotonic(), chosen.method or chosen.name.removesuffix("-own")
     if chosen.name == "real":
         sets = [scores(train, train, test, schema)]
     elif chosen.files:
-        sets = [scores(from_csv(path, schema), train, test, schema) for path in chosen.files]
+        read = {".csv": from_csv, ".parquet": from_parquet}
+        sets = [scores(read[path.suffix](path, schema), train, test, schema) for path in chosen.files]
     else:
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(SETS):
-                path, spent = make(
-                    chosen.name.removesuffix("-own"), chosen.epsilon, seed, chosen.root, chosen.settings, Path(folder)
-                )
+                path, spent = make(method, chosen.epsilon, seed, chosen.root, chosen.settings, Path(folder))
                 seconds.append(spent)
                 sets.append(scores(from_parquet(path, schema), train, test, schema))
                 print(f"set {seed}: {sets[-1]}", file=sys.stderr, flush=True)

@@ -26,7 +26,7 @@ SCHEMA = Schema(
     name="people", shape=(sum(column.width for column in COLUMNS),), classes=("no", "yes", "<=1"), records=900, low=-1.0,
     high=1.0, columns=COLUMNS, label="paid", augmentation=(),
 )  # fmt: skip
-SMALL = {"T": 60, "components": 30, "rows": 600, "sigma": 0.5, "bins": 8}
+SMALL = {"T": 60, "components": 30, "rows": 600, "sigma": 0.5, "bins": 8, "search": 0}
 
 
 def source(schema: Schema = SCHEMA) -> DataSource:

@@ -38,8 +38,9 @@ def test_the_help_says_which(cli: Cli) -> None:
 def test_a_table_is_condensed_without_a_word_about_methods(cli: Cli, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ended = cli(
-        "condense", table, "--epsilon", 1, "--rows", 25, "--set", "T=2", "--set", "components=4", "--out", out, "--json"
-    )
+        "condense", table, "--epsilon", 1, "--rows", 25, "--set", "T=2", "--set", "components=4", "--set", "search=2",
+        "--out", out, "--json",
+    )  # fmt: skip
     assert ended.code == 0 and ended.json["method"] == "mosaic"
     assert limbeck.load(out).x.shape == (25, 1)
 

@@ -281,7 +281,7 @@ def test_verify_finds_rows_that_break_a_constraint(tmp_path: Path, monkeypatch: 
         x[:, 1], x[:, 7:9] = -1.0, [1, 0]
         return x, np.zeros(len(x), dtype=np.int64)
 
-    monkeypatch.setattr("limbeck.methods.mosaic.method.kept_rows", unkept)
+    monkeypatch.setattr("limbeck.methods.mosaic.drawing.kept_rows", unkept)
     with pytest.raises(NotAuthentic, match="60 of 60 rows break a constraint"):
         verify(released(tmp_path))
 

@@ -358,7 +358,7 @@ def source() -> DataSource:
 
 
 def released(out: Path, ledger: Path, **settings: Any) -> Any:
-    method = method_named("mosaic", {"T": 6, "components": 6, "rows": 40, "sigma": 2.0, **settings})
+    method = method_named("mosaic", {"T": 6, "components": 6, "rows": 40, "search": 0, "sigma": 2.0, **settings})
     plan = work.make_plan(SCHEMA, method, None, 1e-5)
     asked = work.asked(data=None, ledger=str(ledger), insecure_seed=7)
     return work.condense(asked, plan, source(), out, Silent(), checkpoint_seconds=0.0).release
@@ -384,3 +384,29 @@ def test_killed_and_resumed_ends_in_the_same_rows(
     resumed = read_release(work.resume(tmp_path / "out", Silent(), source=source()).release)
     assert np.array_equal(resumed.x, whole.x) and np.array_equal(resumed.y, whole.y)
     assert_paid_once(tmp_path / "b.sqlite")
+
+
+def test_a_table_of_one_column_is_resumed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its only answer is asked for again when the run goes on, so no checkpoint may drop it."""
+    schema = Schema(
+        name="one", shape=(1,), classes=("a", "b"), records=300, low=-1.0, high=1.0, label="l", augmentation=(),
+        columns=(Column(name="n", low=0, high=9, integer=True),),
+    )  # fmt: skip
+    records = Records(np.linspace(-1, 1, 300, dtype=np.float32)[:, None], np.arange(300) % 2)
+    one = DataSource(schema, "here", lambda _: records)
+    plan = work.make_plan(schema, method_named("mosaic", {"T": 6, "components": 4, "sigma": 2.0}), None, 1e-5)
+    save, calls = RunLog._save, [0]
+
+    def breaking(*arguments: Any) -> None:
+        calls[0] += 1
+        if calls[0] == 4:
+            raise KeyboardInterrupt
+        save(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, "_save", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            asked = work.asked(data=None, ledger=str(tmp_path / "l.sqlite"), insecure_seed=7)
+            work.condense(asked, plan, one, tmp_path / "out", Silent(), checkpoint_seconds=0.0)
+    assert len(read_release(work.resume(tmp_path / "out", Silent(), source=one).release).x) == 300
+    assert_paid_once(tmp_path / "l.sqlite")

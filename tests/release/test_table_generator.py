@@ -264,7 +264,7 @@ def test_a_network_that_makes_a_table_takes_conditions_too(tmp_path: Path) -> No
 def test_a_condenser_takes_rows_and_keeps_the_model(tmp_path: Path) -> None:
     from people import source
 
-    settings = {"rows": 70, "T": 3, "components": 6}
+    settings = {"rows": 70, "T": 3, "components": 6, "search": 0}
     records = source().load()
     condenser = limbeck.Condenser(method="mosaic", epsilon=5.0, settings=settings)
     condenser.fit(records.x, records.y, schema=SCHEMA, out=tmp_path / "out")

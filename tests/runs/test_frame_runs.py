@@ -19,7 +19,7 @@ from limbeck.data.frames import frame_source
 from limbeck.errors import BadInput, LimbeckError, RunConflict
 from limbeck.runs.in_memory import memory_source
 
-SMALL: dict[str, Any] = {"T": 20, "components": 10, "rows": 25, "sigma": 0.5, "bins": 6}
+SMALL: dict[str, Any] = {"T": 20, "components": 10, "rows": 25, "sigma": 0.5, "bins": 6, "search": 0}
 COUNT = 400
 LARGE = dataclasses.replace(SCHEMA, records=COUNT)
 

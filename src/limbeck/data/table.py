@@ -188,7 +188,7 @@ def decode_rows(x: Array, schema: Schema, only: Container[str] | None = None) ->
 
     only: the names of those that are needed; None for all.
     """
-    x = np.asarray(x, dtype=np.float64)
+    x = np.asarray(x)
     if x.ndim != 2 or x.shape[1] != schema.numbers or not schema.columns:
         raise BadInput(f"Rows of shape {x.shape} cannot be decoded by the schema of '{schema.name}' {schema.shape}.")
     names = [column.name for column in schema.columns if only is None or column.name in only]

@@ -86,7 +86,7 @@ class Logbook(Protocol):
     def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
         """0, 1, ... total - 1, or from the last checkpoint on, with the tensors of `state` restored in place.
 
-        Step i of the loop uses answer i of the query `answers`, which a checkpoint past i makes needless.
+        Step i of the loop uses answer i of the query `answers`, which a checkpoint past i makes needless; "" if none ever is.
         """
         ...
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from limbeck.data import images, table
 from limbeck.data.records import Array
-from limbeck.errors import BadInput
-from limbeck.files import write_atomic
+from limbeck.errors import BadInput, OutputFault
+from limbeck.files import replacing, write_atomic
 from limbeck.privacy.dates import DATE
 from limbeck.privacy.schema import Column, Schema
 
@@ -44,9 +44,14 @@ def write_snapshots(path: Path, x: Array, y: Array, after: Array) -> None:
 
 
 def _write_arrays(path: Path, entries: dict[str, Array]) -> None:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **entries)  # zip members carry a fixed date, so the bytes are deterministic
-    write_atomic(path, buffer.getvalue())
+    """Straight to the disk: a large set is not held in memory a second time."""
+    try:
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.savez(
+                file, allow_pickle=False, **entries
+            )  # zip members carry a fixed date, so the bytes are deterministic
+    except OSError as error:
+        raise OutputFault(f"{path} could not be written: {error.strerror or error}.") from None
 
 
 def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> None:
@@ -86,9 +91,14 @@ def decoded_columns(x: Array, schema: Schema, only: Container[str] | None = None
 
 def arrow_columns(x: Array, y: Array, schema: Schema) -> dict[str, Any]:
     """The decoded columns of a table and its label as Arrow arrays, of the types that the schema says."""
-    values = decoded_columns(x, schema)
     kinds = {column.name: _arrow_type(column) for column in schema.columns}
-    columns = {name: pa.array(column.tolist(), type=kinds.get(name)) for name, column in values.items()}
+    # One column after the other: texts and gaps take many times the memory of what Arrow makes of them.
+    parts: list[tuple[str] | None] = [(name,) for name in kinds] or [None]
+    columns = {
+        name: pa.array(column.tolist(), type=kinds.get(name))
+        for part in parts
+        for name, column in decoded_columns(x, schema, part).items()
+    }
     if schema.has_label:
         columns[schema.label] = pa.array([schema.classes[label] for label in y], type=pa.string())
     if schema.columns:

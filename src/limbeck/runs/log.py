@@ -53,4 +53,5 @@ class RunLog:
         self._vault.keep(self._grant)
         write_checkpoint(self._path, self._grant.id, step, state)
         # Only after the checkpoint is safe on disk may the answers before it go.
-        self._vault.forget(self._grant, answers, step)
+        if answers:
+            self._vault.forget(self._grant, answers, step)

@@ -23,13 +23,13 @@ MOST_PAIRS, MOST_LOOKED_AT = 1 << 25, 1 << 30  # of all cells, and of all rows; 
 
 
 @torch.no_grad()
-def even_cells(mixture: Mixture, count: int, rng: np.random.Generator) -> Places:
-    """(rows, columns)."""
+def even_cells(mixture: Mixture, count: int, rng: np.random.Generator, rows: int = 0) -> Places:
+    """(rows, columns). rows: of the whole table, where these are a part of it."""
     chances, shares = (part.double().cpu().numpy() for part in mixture())
     edges = edges_of(chances.reshape(shares.size, -1), mixture.sizes)
     cells, chosen = drawn_cells(edges, shares, count, rng)
     pairs = len(edges) * (len(edges) - 1) // 2
-    if sum(mixture.sizes) ** 2 <= MOST_PAIRS and 0 < count * pairs <= MOST_LOOKED_AT:
+    if sum(mixture.sizes) ** 2 <= MOST_PAIRS and 0 < max(count, rows) * pairs <= MOST_LOOKED_AT:
         _best(cells, chosen, edges, mixture.pairs(), rng)
     return cells
 

@@ -20,7 +20,7 @@ Where we differ from AIM (McKenna et al. 2022), and why:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -29,18 +29,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet, TrainedGenerator
+from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, TrainedGenerator, given
 from limbeck.methods.mosaic.axes import Axis, fine_axes
 from limbeck.methods.mosaic.bins import bin_starts
-from limbeck.methods.mosaic.coarse import Coarse, shaped_axes
-from limbeck.methods.mosaic.even import even_cells
+from limbeck.methods.mosaic.coarse import Coarse
+from limbeck.methods.mosaic.condensed import MOST, Large, Small, steps_for
+from limbeck.methods.mosaic.drawing import drawn_by_class, drawn_table
+from limbeck.methods.mosaic.fit import Fit
 from limbeck.methods.mosaic.inner import grouped
-from limbeck.methods.mosaic.keeping import Drawn, kept_rows, most_unique, numbered
-from limbeck.methods.mosaic.labels import Rows, balanced, fitted
+from limbeck.methods.mosaic.keeping import Drawn, most_unique
 from limbeck.methods.mosaic.levels import Column, counted, nodes_of, question, total
 from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
 from limbeck.methods.mosaic.mixture import Mixture
-from limbeck.methods.mosaic.model import Labels, TableModel
+from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.zeros import set_faint_zeros, set_zeros
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.settings import setting
@@ -54,10 +55,17 @@ MOST_CELLS = 1 << 22  # of all pairs and classes; more bins than that takes are 
 MOST_ASKED = 1 << 24  # cells of a query, as the map has it; found out before anything is booked
 FEW_CLASSES = 10  # up to so many, pairs are asked for each class: what depends on two columns together is in there
 MOST_ROWS = 10_000_000
-MOST_FITTED = 1 << 15  # rows that the model of the label is fitted on
 MANY = 64  # categories up to which each is a cell; of more, those with few records share one
 WARM = 20  # steps until the step size is eta
+SEARCH = 4000  # steps towards a small set
 LEAST_NOISE = 0.5  # records: what a mixture need not fit more closely, where there is hardly any noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class MosaicChoice(Chosen):
+    """The settings of Mosaic that may be left open, all of them set."""
+
+    search: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +73,9 @@ class Mosaic(Method):
     """rows: how many, in the classes' own shares; none: as many as there are records. per_class: so many of each class in
     place of that; 0: their own shares. share: of the budget for the columns, the rest is for the pairs. bins: of a numeric
     column, about. components: of the mixture, over all classes. T, eta: steps and step size of Adam. pull: of components towards
-    their mean. sigma: noise std / sensitivity of both answers together."""
+    their mean. search: steps towards a small set that models learn well from; 0: its rows are drawn like those of a large one;
+    none: 4000 for sets of up to 1000 rows that `rows` or `per_class` asks for. sigma: noise std / sensitivity of both answers
+    together."""
 
     name: ClassVar[str] = "mosaic"
     title: ClassVar[str] = "A whole table from noised marginals (our own)"
@@ -81,7 +91,16 @@ class Mosaic(Method):
     T: int = setting(800, least=1)
     eta: float = setting(0.1, above=0)
     pull: float = setting(50.0, least=0)
+    search: int | None = setting(None, least=0)
     sigma: float | None = setting(None, above=0)
+
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> MosaicChoice:
+        small = 0 < self._asked_for(schema) <= MOST and not schema.rules
+        return MosaicChoice(search=given(self.search, SEARCH if small else 0))
+
+    def _asked_for(self, schema: Schema) -> int:
+        """Rows that a setting asks for; 0: none does."""
+        return self.per_class * len(schema.classes) or self.rows or 0
 
     @property
     def fixed_noise(self) -> float | None:
@@ -97,6 +116,10 @@ class Mosaic(Method):
         if self.per_class and self.rows is not None:
             raise BadSettings(f"Choose rows={self.rows} or per_class={self.per_class}, not both.")
         self._check_constraints(schema)
+        if self.search and not 0 < self._asked_for(schema) <= MOST:
+            raise BadSettings(f"search={self.search} is for small sets. Choose rows of {MOST} at most, or search=0.")
+        if self.search and schema.rules:
+            raise BadSettings(f"search={self.search} would break the constraints of '{schema.name}'. Choose search=0.")
         cells = _least_cells(schema)
         if cells > MOST_ASKED:
             raise BadSettings(
@@ -111,7 +134,7 @@ class Mosaic(Method):
             return
         for label in range(len(schema.classes)) if self.per_class else [None]:
             witness(schema, label)
-        rows, most = self.per_class * len(schema.classes) or self.rows or schema.records, most_unique(schema)
+        rows, most = self._asked_for(schema) or schema.records, most_unique(schema)
         if most is not None and rows > most:
             raise BadSettings(
                 f"{rows} rows cannot have different values: a unique column has {most}. Choose --rows {most}."
@@ -134,16 +157,26 @@ class Mosaic(Method):
         pairs, precision = torch.zeros(groups, sum(sizes), sum(sizes)), torch.zeros(sum(sizes), sum(sizes))
         mixture = Mixture(sizes, single, max(self.components // len(schema.classes), 1), self.rng("components"))
         adam = Adam([mixture.logits, mixture.weights], self.eta)
-        state = adam.state | {"pairs": pairs, "precision": precision}
         measured = Measured(sizes, single, variance, pairs, precision)
+        small, search = self._small(schema, axes)
+        state = adam.state | {"pairs": pairs, "precision": precision} | (small.state if small else {})
+        fit = Fit(mixture, measured, columns, schema, records)
         target: Measured | None = None
-        for step in logbook.steps(self.T, state, "pairs" if len(axes) > 1 else "columns"):
+        large: Large | None = None
+        # The columns are asked about before the loop, also when a run is resumed, so their answer stays.
+        for step in logbook.steps(self.T + search, state, "pairs" if len(axes) > 1 else ""):
+            if small and step >= self.T:
+                large = large or self._large(fit)
+                small.step(large, step - self.T, np.random.default_rng(self.seed_at("search", step)))
+                continue
             if step == 0 and len(axes) > 1:
                 self._ask_pairs(axes, records, ask, measured, schema.rules)
             target = measured.bettered() if target is None else target
             adam.eta = self.eta * min(1.0, (step + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * step / self.T))
             adam.move(torch.autograd.grad(mixture.loss(target, self.pull), adam.parameters))
-        return self._drawn(mixture, measured, shaped_axes(columns, measured, records), schema, records)
+        if small:
+            return _with_model((large or self._large(fit)).model, (small.x.numpy(), small.y.numpy()))
+        return self._drawn(fit)
 
     def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Coarse], float, Tensor, Tensor]:
         """The bins of each column, how many records there are, and for each class their shares in each bin, with its variance."""
@@ -184,55 +217,28 @@ class Mosaic(Method):
         set_faint_zeros(measured)
         set_zeros(measured, rules, axes)
 
-    def _drawn(
-        self, mixture: Mixture, measured: Measured, axes: list[Axis], schema: Schema, records: float
-    ) -> SyntheticSet:
+    def _small(self, schema: Schema, axes: list[Axis]) -> tuple[Small | None, int]:
+        """The small set that is asked for, if any, and the steps of its search."""
+        if not self.search:
+            return None, 0
+        rows, classes = self._asked_for(schema), len(schema.classes)
+        fixed = np.repeat(np.arange(classes), self.per_class) if self.per_class else None
+        return Small(rows, schema.numbers, fixed), steps_for(self.search, rows, axes, classes)
+
+    def _large(self, fit: Fit) -> Large:
+        return Large.drawn(fit, np.random.default_rng(self.seed_at("large")))
+
+    def _drawn(self, fit: Fit) -> SyntheticSet:
         rng = np.random.default_rng(self.seed_at("rows"))
-        model = TableModel(tuple(axes), mixture, None, schema)
         if self.per_class:
-            parts = [mixture.drawn(self.per_class, rng, label) for label in range(len(schema.classes))]
-            cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-        else:
-            if len(axes) == 1:
-                cells, labels = mixture.drawn(self.rows or schema.records, rng)
-            else:
-                cells = even_cells(mixture, self.rows or schema.records, rng)
-                labels = np.zeros(len(cells), dtype=np.int64)
-            if len(axes) > 1 and schema.has_label:
-                model = replace(model, labels=self._label_model(mixture, measured, axes, cells, records))
-                places = cells + np.array(measured.starts[:-1])
-                labels = balanced(model.label_chances(cells), places, measured.starts[-1], rng)
-        x = model.rows({}, np.ones(len(schema.classes))).encoded(cells, labels, rng)
-        if schema.rules:
-            x, labels = kept_rows(x, labels, schema, lambda y: self._redrawn(model, y, rng), rng, bool(self.per_class))
-            x = numbered(x, schema, rng)
-        generator = TrainedGenerator(model.spec, model.weights())
-        return SyntheticSet(x.reshape(len(x), *schema.shape), labels, generator=generator)
+            return _with_model(*drawn_by_class(fit, self.per_class, rng))
+        return _with_model(*drawn_table(fit, self.rows or fit.schema.records, rng))
 
-    def _redrawn(self, model: TableModel, labels: NDArray[np.int64], rng: np.random.Generator) -> Drawn:
-        """As many rows as there are labels; of the same classes where the set has so many of each."""
-        counts = np.bincount(labels, minlength=len(model.schema.classes))
-        if not self.per_class:
-            return model.rows({}, np.ones(len(counts))).drawn(len(labels), rng, balance=False)
-        order = np.argsort(labels, kind="stable")
-        x = np.empty((len(labels), model.schema.numbers), dtype=np.float32)
-        only = np.eye(len(counts))
-        x[order] = np.concatenate(
-            [model.rows({}, only[c]).drawn(n, rng, balance=False)[0] for c, n in enumerate(counts.tolist()) if n]
-        )
-        return x, labels
 
-    def _label_model(
-        self, mixture: Mixture, measured: Measured, axes: list[Axis], cells: NDArray[np.int64], records: float
-    ) -> Labels:
-        """Fitted on some of the rows: it has a number for each cell, and a million rows would say no more about them."""
-        cells = cells[:MOST_FITTED]
-        places = torch.from_numpy(cells + np.array(measured.starts[:-1]))
-        hot = torch.zeros(len(places), measured.starts[-1]).scatter_(1, places, 1.0)
-        ordered = tuple(axis.is_cut * (axis.cells - axis.column.missing) for axis in axes)
-        rows = Rows(cells, mixture.log_chances(hot).double().numpy(), ordered)
-        found = fitted(measured, rows, records)
-        return Labels(torch.from_numpy(found.terms).float(), torch.from_numpy(found.constant).float(), found.opinion)
+def _with_model(model: TableModel, rows: Drawn) -> SyntheticSet:
+    x, y = rows
+    generator = TrainedGenerator(model.spec, model.weights())
+    return SyntheticSet(x.reshape(len(x), *model.schema.shape), y, generator=generator)
 
 
 def _counts(label: str, noise_multiplier: float, by_class: bool = True) -> ClippedSum:

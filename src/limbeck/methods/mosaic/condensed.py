@@ -1,0 +1,198 @@
+"""A small set in place of a large table: rows that models learn from nearly as much as from the whole.
+
+A large table is drawn from the fitted model, and a teacher learns from it: trees of two splits, so it keeps what depends on two
+columns together, which was measured, and drops what the mixture made up in three and more. The small set starts as rows of the
+large table and changes step by step: another row, other values of single columns, another label. A change stays if logistic
+regression and boosted trees that learn from the set then agree better with the teacher on rows of the large table.
+All of it is post-processing of answers, and every row is made of whole categories and of numbers as they are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from limbeck.methods.mosaic.axes import Axis
+from limbeck.methods.mosaic.drawing import encoded, labelled
+from limbeck.methods.mosaic.fit import Fit
+from limbeck.methods.mosaic.judge import NOTHING, Judge, Rows
+from limbeck.methods.mosaic.model import TableModel
+from limbeck.methods.mosaic.students import Numbers
+
+LARGE = 30_000  # rows of the table that a small set stands for
+JUDGED = 4000  # of them, on which sets are compared
+MOST = 1000  # rows of a small set; more are drawn as they are
+USUAL = 100 * 300  # rows x splits of a set for which all steps are taken; larger ones get fewer
+STARTS = 20  # sets at random, of which the best is the start
+ROW, CELLS = 0.3, 0.9  # a step is another row, else other cells, else another label
+MOST_CELLS = 3  # changed in one step
+HOPELESS = 0.01  # what logistic regression may lose so much of that trees are not even tried
+TREES, SPLITS = 600, 2  # of the teacher: trees over all classes, splits from root to leaf
+
+
+def steps_for(search: int, rows: int, axes: Sequence[Axis], classes: int) -> int:
+    """How many steps a search of about the same time takes. One class alone is matched in one step."""
+    work = rows * sum(axis.cells - 1 for axis in axes) * (classes if classes > 2 else 1)
+    return max(int(search * min(1.0, USUAL / max(work, 1))), 1) if classes > 1 else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Large:
+    """A large table, the model that it is drawn from, and for each of its rows the teacher's chances of the classes."""
+
+    model: TableModel
+    rows: Rows
+    chances: Numbers
+
+    @staticmethod
+    def of(model: TableModel, rows: Rows, classes: int) -> Large:
+        return Large(model, rows, _taught(rows, classes))
+
+    @staticmethod
+    def drawn(fit: Fit, rng: np.random.Generator) -> Large:
+        cells, labels = fit.cells(LARGE, rng, LARGE)
+        model = fit.model(cells)
+        labels = labelled(model, cells, labels, rng, balance=True)
+        return Large.of(model, Rows(encoded(model, cells, labels, rng), cells, labels), len(fit.schema.classes))
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return self.model.axes
+
+    def judge(self) -> Judge:
+        some = np.arange(min(JUDGED, len(self.chances)))
+        return Judge(self.model.sizes, _part(self.rows, some), self.chances[some])
+
+    def one_of(self, label: int, rng: np.random.Generator) -> int:
+        """A row, by its chance to be of the class."""
+        below = self._below[:, label]
+        return int(np.searchsorted(below, rng.random() * below[-1]))
+
+    @cached_property
+    def _below(self) -> Numbers:
+        below: Numbers = np.maximum(self.chances, 1e-12).cumsum(0)
+        return below
+
+
+class Small:
+    """The set while it is searched for.
+
+    x, y: its state. fixed: (rows,) labels that are not to change; None: classes come in the shares of the large table.
+    """
+
+    def __init__(self, rows: int, numbers: int, fixed: NDArray[np.int64] | None = None) -> None:
+        self.x, self.y = torch.zeros(rows, numbers), torch.zeros(rows, dtype=torch.int64)
+        self._fixed = fixed
+        self._judge: Judge | None = None
+        self._worth = NOTHING
+        self._cells: NDArray[np.int64] | None = None  # of x, once they are known
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        return {"small": self.x, "small_labels": self.y}
+
+    def step(self, large: Large, step: int, rng: np.random.Generator) -> None:
+        """What it does depends on the state, the random numbers and on whether it is the first step."""
+        if large.chances.shape[1] == 1:
+            self._keep(_part(large.rows, herded(large.rows.cells, len(self.y))))
+            return
+        if self._judge is None:
+            self._judge = large.judge()
+            self._worth = self._judge.worth(self._rows(large)) if step else NOTHING
+        for rows in self._starts(large, rng) if step == 0 else (self._changed(large, rng),):
+            worth = self._judge.worth(rows, self._worth.linear - HOPELESS)
+            if worth.total >= self._worth.total:
+                self._worth = worth
+                self._keep(rows)
+
+    def _keep(self, rows: Rows) -> None:
+        self.x.copy_(torch.from_numpy(rows.x))
+        self.y.copy_(torch.from_numpy(rows.y))
+        self._cells = rows.cells
+
+    def _rows(self, large: Large) -> Rows:
+        if self._cells is None:
+            self._cells = np.stack([axis.cut().of(self.x).numpy() for axis in large.axes], axis=1)
+        return Rows(self.x.numpy().copy(), self._cells.copy(), self.y.numpy().copy())
+
+    def _starts(self, large: Large, rng: np.random.Generator) -> Iterator[Rows]:
+        """Sets at random: rows for each label, by the chance that they have it."""
+        labels = shared_out(large.chances.mean(0), len(self.y)) if self._fixed is None else self._fixed
+        for _ in range(STARTS):
+            y = rng.permutation(labels)
+            places = np.array([large.one_of(int(label), rng) for label in y])
+            yield _part(large.rows, places)._replace(y=y)
+
+    def _changed(self, large: Large, rng: np.random.Generator) -> Rows:
+        """Another row, other cells, or another label."""
+        rows, (x, cells, _) = self._rows(large), large.rows
+        kind, row = rng.random(), int(rng.integers(len(rows.y)))
+        if kind < ROW:
+            found = large.one_of(int(rows.y[row]), rng)
+            rows.x[row], rows.cells[row] = x[found], cells[found]
+        elif kind < CELLS or self._fixed is not None:
+            for _ in range(int(rng.integers(1, MOST_CELLS + 1))):
+                row, place = int(rng.integers(len(rows.y))), int(rng.integers(len(large.axes)))
+                found, axis = int(rng.integers(len(x))), large.axes[place]
+                block = slice(axis.start, axis.start + axis.column.width)
+                rows.x[row, block], rows.cells[row, place] = x[found, block], cells[found, place]
+        else:
+            classes = large.chances.shape[1]
+            rows.y[row] = (rows.y[row] + int(rng.integers(1, classes))) % classes
+        return rows
+
+
+def shared_out(shares: Numbers, rows: int) -> NDArray[np.int64]:
+    """(rows,) labels in these shares, each of them once at least where there is room."""
+    least = min(rows // len(shares), 1)
+    exact = shares / shares.sum() * (rows - least * len(shares))
+    counts = np.floor(exact).astype(np.int64)
+    counts[np.argsort(counts - exact, kind="stable")[: rows - least * len(shares) - counts.sum()]] += 1
+    return np.repeat(np.arange(len(shares)), counts + least)
+
+
+def herded(cells: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Places of rows that together have the shares of the large table, in its cells and pairs of cells: each next row is the one
+    that the ones before it lack most (kernel herding, Chen et al. 2010)."""
+    some = cells[:JUDGED]
+    mean = np.mean([_alike(some, row) for row in some], axis=0)
+    found, have = [], np.zeros(len(some))
+    for count in range(1, rows + 1):
+        place = int(np.argmax(mean - have / count))
+        found.append(place)
+        have += _alike(some, some[place])
+        mean[place] = -np.inf
+    return np.array(found)
+
+
+def _alike(cells: NDArray[np.int64], row: NDArray[np.int64]) -> Numbers:
+    """How many cells and pairs of cells rows have in common with this one."""
+    common = (cells == row).sum(1).astype(np.float64)
+    alike: Numbers = common * (common + 1) / 2
+    return alike
+
+
+def _taught(rows: Rows, classes: int) -> Numbers:
+    """(rows, classes): chances by trees that learned from all rows."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    chances = np.zeros((len(rows.y), classes))
+    known = np.unique(rows.y)
+    if len(known) == 1:
+        chances[:, known] = 1.0
+        return chances
+    trees = HistGradientBoostingClassifier(
+        max_iter=max(TREES // len(known), 20), max_depth=SPLITS, early_stopping=False, random_state=0
+    )
+    chances[:, known] = trees.fit(rows.cells, rows.y).predict_proba(rows.cells)
+    return chances
+
+
+def _part(rows: Rows, places: NDArray[np.int64]) -> Rows:
+    return Rows(rows.x[places], rows.cells[places], rows.y[places])
