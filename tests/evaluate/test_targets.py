@@ -145,19 +145,8 @@ def test_a_table_without_a_label_is_judged_by_its_targets(cli: Cli, shop: Path, 
     text = beside.read_text().replace('classes = ["no", "yes"]\n', "").replace('label = "buys"\n', "")
     beside.write_text(text)
     small = (
-        "--rows",
-        60,
-        "--set",
-        "T=20",
-        "--set",
-        "components=10",
-        "--set",
-        "sigma=0.5",
-        "--set",
-        "bins=6",
-        "--set",
-        "search=0",
-    )
+        "--rows", 60, "--set", "T=20", "--set", "components=10", "--set", "sigma=0.5", "--set", "bins=6", "--set", "search=0",
+    )  # fmt: skip
     made = cli("condense", shop, *small, "--out", tmp_path / "set")
     assert made.code == 0, made.err
     later = tables.write_csv(tmp_path / "later.csv", 200, 1)

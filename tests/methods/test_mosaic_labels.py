@@ -129,3 +129,11 @@ def test_even_rows_are_cells_and_the_same_for_the_same_seed(count: int) -> None:
     assert cells.shape == (count, 3) and (cells >= 0).all() and (cells < SIZES).all()
     again = even_cells(mixture(), count, np.random.default_rng(0))
     assert np.array_equal(cells, again)
+
+
+def test_a_part_of_a_table_that_is_too_long_is_drawn_freely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is for the whole table, however small its parts are."""
+    evened, free = (even_cells(mixture(), 50, np.random.default_rng(0), rows) for rows in (50, 1 << 30))
+    assert not np.array_equal(evened, free)
+    monkeypatch.setattr(even, "MOST_PAIRS", 0)
+    assert np.array_equal(free, even_cells(mixture(), 50, np.random.default_rng(0)))
