@@ -42,6 +42,8 @@ def test_commands_name_the_server() -> None:
         "postgresql://me:secret@db.example/x",
         "postgresql://db.example/x?user=me&password=secret",
         "postgres://:secret@h/x",
+        "postgresql://db.example/x?sslpassword=secret",
+        "postgresql://db.example/x?%70assword=secret",
     ],
 )
 def test_a_password_has_no_place_in_an_address(address: str) -> None:

@@ -10,11 +10,13 @@ import hashlib
 import os
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 from limbeck.errors import BadInput
 
 _SERVER = re.compile(r"postgres(?:ql)?:/(?P<rest>.*)", re.DOTALL)
-_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@|[?&]password=")
+_IN_USER = re.compile(r"//[^/@]*:[^/@]*@")
+_IN_SETTING = re.compile(r"[?&](ssl)?password=")  # the server's client reads names of settings encoded, too
 
 
 def server_url(path: Path) -> str | None:
@@ -29,7 +31,7 @@ def server_url(path: Path) -> str | None:
     if found is None:
         return None
     url = f"postgresql://{found['rest'].lstrip('/')}"
-    if _PASSWORD.search(url):
+    if _IN_USER.search(url) or _IN_SETTING.search(unquote(url)):
         # Addresses stand in run folders, logs and errors.
         raise BadInput(
             "The address of a ledger's server must hold no password. Put it into a password file (~/.pgpass, PGPASSFILE) or "
