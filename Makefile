@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+WITH_DOCS := $(VENV)/.docs
 # Test processes at a time: as many as there are cores, up to eight. `make test WORKERS=0` runs them all in one process.
 WORKERS ?= auto
 PARALLEL = -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DELETE_ON_ERROR:
-.PHONY: setup demo test test-slow coverage mutants check format layers wheel bench clean
+.PHONY: setup demo docs test test-slow coverage mutants check format layers wheel bench clean
 
 setup: $(STAMP)
 
@@ -48,6 +49,15 @@ format: setup
 layers: setup
 	$(RUN) -m tests.layers
 
+$(WITH_DOCS): $(STAMP)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+# The documentation site, in site/. A page that does not exist, a link or an equation that leads nowhere ends it.
+# (The theme's notice is about a later mkdocs, which constraints.txt keeps out.)
+docs: $(WITH_DOCS)
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+
 wheel: setup
 	$(RUN) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
@@ -55,4 +65,4 @@ bench: setup
 	$(RUN) -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .coverage
+	rm -rf $(VENV) build dist site src/*.egg-info .coverage

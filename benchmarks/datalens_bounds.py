@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -31,7 +31,9 @@ K, BETA = 200, 0.7  # the paper's
 
 
 class Steps:
-    def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
+    def steps(
+        self, total: int, state: dict[str, Tensor], answers: str, ends: Callable[[int], int] | None = None
+    ) -> Iterator[int]:
         return iter(range(total))
 
 

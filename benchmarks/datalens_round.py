@@ -46,7 +46,7 @@ TEMPLATES = Discriminator(shape=(1, 28, 28), classes=CLASSES, first=0, hidden=0)
 
 def schema_of(teachers: int) -> Schema:
     records = BATCH * teachers
-    return Schema(name="round", shape=(1, 28, 28), classes=tuple("0123456789"), records=records)
+    return Schema(name="round", shape=(1, 28, 28), classes=tuple("0123456789"), records=records, low=0, high=255)
 
 
 def records_of(teachers: int) -> Records:

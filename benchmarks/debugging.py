@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import tempfile
 import time
 from dataclasses import dataclass
@@ -25,27 +26,28 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from PIL import Image
 
 from limbeck.data import Records, open_source
-from limbeck.federated import routing
 from limbeck.federated.folders import Federation
 from limbeck.federated.running import federated_plan, run_over
 from limbeck.federated.site import desk_of
 from limbeck.federated.splits import Share, SharedOut
-from limbeck.federated.transport import InProcess, Transport
+from limbeck.federated.transport import InProcess
 from limbeck.federated.vault import FederatedVault
 from limbeck.privacy.federation import Terms
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Lines
+from limbeck.release.formats import TRAINING_CURVES
 from limbeck.release.reader import read_release
 from limbeck.release.signature import signing_key
 from limbeck.release.verification import verify
+from limbeck.report.convergence import read_training_curves
 from limbeck.report.pictures import save_png
-from limbeck.vault.api import Answer, Asked, Grant
+from limbeck.report.sites import site_scores
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.noise import Randomness
 from limbeck.vault.source import PrivateSource
 
 HERE = Path(__file__).parent
-SITES, DELTA = 20, 1e-5
+SITES, BLOCK, DELTA = 20, 1, 1e-5
 SETTINGS: dict[str, Any] = {"per_class": 4, "K": 15, "T": 240, "B": 60, "M": 10, "snapshots": 0}
 
 
@@ -64,21 +66,7 @@ class Inverted:
         return Records(self.schema.high + self.schema.low - records.x, records.y)
 
 
-class Watched(FederatedVault):
-    """A federation that notes the mean of every site's answers. They are noised and paid for; a mean of them is free."""
-
-    def __init__(self, terms: Terms, schema: Schema, transport: Transport) -> None:
-        super().__init__(terms, schema, transport)
-        self.means: dict[int, list[float]] = {}
-
-    def ask(self, grant: Grant, label: str, index: int, mapping: Asked) -> Answer:
-        answer = super().ask(grant, label, index, mapping)
-        site, _ = routing.place(self.terms, index)
-        self.means.setdefault(site, []).append(float(answer.values.mean()))
-        return answer
-
-
-def trained(epsilon: float, inverted: bool, folder: Path) -> tuple[Path, dict[int, list[float]]]:
+def trained(epsilon: float, inverted: bool, folder: Path) -> Path:
     source, books = open_source("mnist"), {}
     for number in range(SITES):
         (folder / f"s{number}").mkdir(parents=True)
@@ -87,7 +75,7 @@ def trained(epsilon: float, inverted: bool, folder: Path) -> tuple[Path, dict[in
         signing_key(book.path.with_name("signing-key")).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
         for book in books.values()
     )
-    terms = Terms(name="debugging", sites=tuple(books), keys=keys)
+    terms = Terms(name="debugging", sites=tuple(books), keys=keys, block=BLOCK)
     federation = Federation(terms=terms, schema=source.schema, address="127.0.0.1:1", nodes=tuple(books))
     plan = federated_plan(federation, "gswgan", SETTINGS, epsilon, DELTA)
     held, desks = _Held(source), {}
@@ -96,9 +84,13 @@ def trained(epsilon: float, inverted: bool, folder: Path) -> tuple[Path, dict[in
         part = Inverted(part) if inverted and number % 2 else part
         book.set_budget(part.schema.name, plan.price.epsilon, DELTA)
         desks[name] = desk_of(part, book, terms, name, Randomness(), "cpu", print).answer
-    watched = Watched(terms, source.schema, InProcess(desks))
-    release = run_over(watched, folder, plan, folder / "out", Lines()).release
-    return release, watched.means
+    vault = FederatedVault(terms, source.schema, InProcess(desks))
+    return run_over(vault, folder, plan, folder / "out", Lines()).release
+
+
+def scored(release: Path) -> dict[str, float]:
+    """The score of each site, as the release's report shows it."""
+    return site_scores(verify(release), read_training_curves(release / TRAINING_CURVES))
 
 
 class _Held:
@@ -113,9 +105,9 @@ class _Held:
         return self._records
 
 
-def area(scores: dict[int, float]) -> float:
+def area(scores: dict[str, float]) -> float:
     """The AUC of the score between inverted (odd) and other sites."""
-    bad, good = ([score for site, score in scores.items() if site % 2 == odd] for odd in (1, 0))
+    bad, good = ([score for site, score in scores.items() if int(site[1:]) % 2 == odd] for odd in (1, 0))
     return float(np.mean([(b > g) + 0.5 * (b == g) for b in bad for g in good]))
 
 
@@ -133,14 +125,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", type=float, default=10.0)
     parser.add_argument("--picture", type=Path, default=HERE.parent / "docs" / "images" / "federated-debugging.png")
+    parser.add_argument(
+        "--keep", type=Path, help="keep the release of the federation with the fault in this new folder"
+    )
     given = parser.parse_args()
     began = time.process_time()
     with tempfile.TemporaryDirectory() as scratch:
         made = [trained(given.epsilon, inverted, Path(scratch) / f"{inverted}") for inverted in (False, True)]
-        certificate = verify(made[1][0])
-        scores = [{site: float(np.mean(means)) for site, means in found.items()} for _, found in made]
-        rows([release for release, _ in made], given.picture)
-        brightness = [float(read_release(release).x.mean()) for release, _ in made]
+        certificate, scores = verify(made[1]), [scored(release) for release in made]
+        rows(made, given.picture)
+        brightness = [float(read_release(release).x.mean()) for release in made]
+        if given.keep is not None:
+            shutil.copytree(made[1], given.keep)
     result = {
         "data": "mnist",
         "sites": SITES,

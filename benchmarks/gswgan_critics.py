@@ -31,7 +31,7 @@ from limbeck.vault.ensemble.critics import Critic
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.teachers import Batch, EnsembleSpec, balanced
 
-SCHEMA = Schema(name="digits", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000)
+SCHEMA = Schema(name="digits", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, low=0, high=255)
 CRITICS, RECORDS = 32, 32
 RESULT = Path(__file__).parent / "results" / "gswgan_critics.json"
 

@@ -5,9 +5,10 @@ after the first, which tries kernels. End to end: the command `limbeck condense 
 release; the sets must be the same bits. One rank and several take turns, and the fastest of each counts. Run it on an otherwise
 idle machine with at least as many cores as ranks; MNIST has to be there (`limbeck data get mnist`).
 
-    python -m benchmarks.sharded [--ranks 2] [--records 20000] [--answers 4] [--repeats 2] [--T 500] [--no-run] [--result FILE]
+    python -m benchmarks.sharded [--ranks 2] [--records 20000] [--answers 4] [--repeats 2] [--run-repeats 1] [--T 250] [--no-run]
 
-A first look that takes two minutes: --records 2000 --answers 2 --repeats 1 --T 3.
+--T 500 is the default run of the command; 250 is half of it. A first look that takes two minutes: --records 2000 --answers 2
+--repeats 1 --T 3. What was measured is kept after each part, so it may be stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import torch
 
 from limbeck.data.records import Records
 from limbeck.methods.elixir.method import Elixir
-from limbeck.methods.elixir.set_gradient import SetGradient
+from limbeck.methods.elixir.set_descent import SetDescent
 from limbeck.nets import NetSpec
 from limbeck.nets.training.pool import Pool
 from limbeck.privacy.accounting import price
@@ -93,12 +94,12 @@ def answers(count: int, times: int) -> dict[str, Any] | None:
                 said.append(group.said - before if isinstance(group, TorchGroup) else 0)
         found = {"seconds": seconds[1:], "bytes": said[-1], "digest": hashlib.sha256(values.tobytes()).hexdigest()}
         if isinstance(group, TorchGroup):
-            found["bytes_of_a_gradient"] = bytes_of_a_gradient(group)
+            found["bytes_of_a_step"] = bytes_of_a_step(group)
         return found
 
 
-def bytes_of_a_gradient(group: TorchGroup) -> int:
-    """Of one step of Elixir's descent that is shared out, at its settings for MNIST."""
+def bytes_of_a_step(group: TorchGroup) -> int:
+    """Of one step of Elixir's descent along all its answers, at its settings for MNIST."""
     schema, device = Generated(60_000).schema, torch.device("cpu")
     method = Elixir().resolved(schema, 1.0)
     pool = Pool(method._net(schema), SHAPE, CLASSES, 1, device)
@@ -107,8 +108,13 @@ def bytes_of_a_gradient(group: TorchGroup) -> int:
     images = torch.rand((len(labels), *SHAPE), generator=torch.Generator().manual_seed(1)) * 2 - 1
     question = method.questions(schema).new(0, pool.body_weights(pool.body(0)), images, labels)
     target = torch.zeros(CLASSES, question.rows(images[:1], labels[:1]).shape[1])
+    still, times = torch.zeros_like(images), 1 + method.replay
+    work = SetDescent(
+        questions=(question,) * times, targets=(target,) * times, labels=labels, images=images, first=still, second=still,
+        moves=torch.zeros(()), mean=images, average=method.average, eta=method.eta,
+    )  # fmt: skip
     before = group.said
-    ranks.RankTeam(group).share(SetGradient(question=question, target=target, images=images, labels=labels), device)
+    ranks.RankTeam(group).share(work, device)
     return group.said - before
 
 
@@ -142,7 +148,7 @@ def throughput(options: argparse.Namespace) -> dict[str, Any]:
         "speedup": round(best[1] / best[options.ranks], 3),
         "same_bits": len(digests) == 1,
         "bytes_of_an_answer": last["bytes"],
-        "bytes_of_a_gradient_of_the_set": last["bytes_of_a_gradient"],
+        "bytes_of_a_step_of_the_set": last["bytes_of_a_step"],
     }
 
 
@@ -150,7 +156,7 @@ def end_to_end(options: argparse.Namespace) -> dict[str, Any]:
     best: dict[int, float] = {}
     sets = set()
     with tempfile.TemporaryDirectory() as folder:
-        for repeat in range(options.repeats):
+        for repeat in range(options.run_repeats):
             for size in (1, options.ranks):
                 out = Path(folder) / f"{size}-{repeat}"
                 run = ("condense", "mnist", "--method", "elixir", "--epsilon", 1, "--set", f"T={options.T}")
@@ -175,7 +181,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument("--answers", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--T", type=int, default=500)
+    parser.add_argument("--run-repeats", type=int, default=1)
+    parser.add_argument("--T", type=int, default=250)
     parser.add_argument("--no-run", action="store_true", help="measure answers only")
     parser.add_argument("--result", type=Path, default=RESULT)
     parser.add_argument("--job", action="store_true", help=argparse.SUPPRESS)
@@ -194,6 +201,7 @@ def main() -> None:
         "torch": torch.__version__,
         "answers": throughput(options),
     }
+    options.result.write_text(json.dumps(result, indent=2) + "\n")
     if not options.no_run:
         result["elixir_on_mnist"] = end_to_end(options)
     options.result.write_text(json.dumps(result, indent=2) + "\n")

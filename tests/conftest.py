@@ -63,6 +63,7 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_DATA_HOME", str(home))
     monkeypatch.setenv("LIMBECK_CACHE", str(home / "cache"))
     monkeypatch.setenv("LIMBECK_OFFLINE", "1")
+    monkeypatch.setenv("LIMBECK_RELEASES", str(home / "releases"))
     for name in ("LIMBECK_DATA", "LIMBECK_DEBUG"):
         monkeypatch.delenv(name, raising=False)
     return home

@@ -25,6 +25,7 @@ LAYERS = (
     ("data", "readers, sources, named sets, surveys"),
     ("vault", "the contract, the local vault, ledger, maps, ensemble"),
     ("methods", "one page each"),
+    ("forecast", "how useful a set will be and how long it takes, before it is paid for"),
     ("release", "certificate, writer, reader, editions, bundle"),
     ("evaluate", "scores of sets and models, fidelity"),
     ("report", "pictures, pages, cards"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from limbeck.privacy.schema import Column, Schema
 
-GRAY = Schema(name="tiny", shape=(1, 4, 5), classes=("cat", "dog"), records=6)
-COLOUR = Schema(name="tiny", shape=(3, 4, 5), classes=("cat", "dog"), records=6)
+GRAY = Schema(name="tiny", shape=(1, 4, 5), classes=("cat", "dog"), records=6, low=0, high=255)
+COLOUR = Schema(name="tiny", shape=(3, 4, 5), classes=("cat", "dog"), records=6, low=0, high=255)
 PEOPLE = Schema(
     name="people",
     shape=(6,),

@@ -30,7 +30,7 @@ WHOLE = Certificate(
     drawn={"groups": 5},
     accounting=Price(epsilon=0.987654, delta=1e-5, epsilon_pld=0.987654, epsilon_rdp=1.2),
     randomness=SECURE,
-    public_assumptions=Schema(name="tiny", shape=(1, 8, 8), classes=("cat", "dog"), records=600),
+    public_assumptions=Schema(name="tiny", shape=(1, 8, 8), classes=("cat", "dog"), records=600, low=0, high=255),
     versions={"limbeck": "0.1.0"},
     created="2025-01-02T03:04:05+00:00",
     records=10,

@@ -20,7 +20,7 @@ from limbeck.privacy.schema import Schema
 from schemas import PEOPLE
 
 COUNT = 83
-PICTURES = Schema(name="pictures", shape=(1, 5, 4), classes=("a", "b", "c"), records=COUNT)
+PICTURES = Schema(name="pictures", shape=(1, 5, 4), classes=("a", "b", "c"), records=COUNT, low=0, high=255)
 ROWS = dataclasses.replace(PEOPLE, records=COUNT)
 PICTURE_FORMS = ("npz", "packed npz", "npy", "idx", "packed idx", "parquet", "folder", "npz list", "parquet folder")
 TABLE_FORMS = ("csv", "table", "csv glob", "table folder")

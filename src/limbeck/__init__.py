@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Schema,
         budget,
         condense,
+        distil,
         draft,
         load,
         load_generator,
@@ -47,6 +48,7 @@ __all__ = [
     "Schema",
     "budget",
     "condense",
+    "distil",
     "draft",
     "load",
     "load_generator",
@@ -59,7 +61,7 @@ __all__ = [
     "set_budget",
     "verify",
 ]
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 
 def __getattr__(name: str) -> Any:

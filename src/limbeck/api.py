@@ -35,6 +35,7 @@ from limbeck.release.statement import public_schema
 from limbeck.runs import condense as condensing
 from limbeck.runs import resume as resuming
 from limbeck.runs.condense import Outcome
+from limbeck.runs.distilling import distil
 from limbeck.runs.estimator import Condenser
 from limbeck.runs.given import as_text, given_data, given_source
 from limbeck.runs.in_memory import in_memory
@@ -56,6 +57,7 @@ __all__ = [
     "Schema",
     "budget",
     "condense",
+    "distil",
     "draft",
     "evaluate",
     "load",

@@ -23,6 +23,8 @@ An error is a sentence for a data owner: what is wrong, with the value, and what
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class LimbeckError(Exception):
@@ -122,6 +124,17 @@ def ran_out(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(word in str(error) for word in _WORDS)
     )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a word that is not known: what it is close to; nothing where it is close to nothing.
+
+    >>> did_you_mean("elixer", ["elixir", "mosaic"]), did_you_mean("x", ["elixir"])
+    (" Did you mean 'elixir'?", '')
+    """
+    names = {each.lower(): each for each in known}
+    close = get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    return f" Did you mean '{names[close[0]]}'?" if close else ""
 
 
 def out_of_memory(doing: str, next_command: str | None = None) -> OutOfMemory:

@@ -57,7 +57,8 @@ def pictures(tmp_path: Path) -> Path:
         for place in range(10):
             Image.fromarray(np.full((8, 8), 10 * place, dtype=np.uint8)).save(root / name / f"{place}.png")
     write_schema(
-        tmp_path / "pets.limbeck.toml", Schema(name="pets", shape=(1, 8, 8), classes=("cat", "dog"), records=20)
+        tmp_path / "pets.limbeck.toml",
+        Schema(name="pets", shape=(1, 8, 8), classes=("cat", "dog"), records=20, low=0, high=255),
     )
     return root
 

@@ -18,7 +18,7 @@ Cli = Callable[..., Any]
 
 @pytest.mark.parametrize(("shape", "name"), [((1, 8, 8), "elixir"), ((3, 4, 4), "elixir"), ((64,), "mosaic")])
 def test_the_schema_alone_decides(shape: tuple[int, ...], name: str) -> None:
-    assert default_method(Schema(name="own", shape=shape, classes=("a", "b"), records=100)) == name
+    assert default_method(Schema(name="own", shape=shape, classes=("a", "b"), records=100, low=0, high=255)) == name
 
 
 def test_images_get_elixir_and_tables_mosaic(cli: Cli, table: Path, archive: Path, pictures: Path) -> None:
@@ -48,7 +48,11 @@ def test_a_table_is_condensed_without_a_word_about_methods(cli: Cli, table: Path
 def test_rows_is_a_shorthand(cli: Cli, table: Path) -> None:
     short = cli("plan", table, "--epsilon", 1, "--rows", 25, "--json").json
     assert short["settings"]["rows"] == 25
-    assert short == cli("plan", table, "--epsilon", 1, "--set", "rows=25", "--json").json
+    long = cli("plan", table, "--epsilon", 1, "--set", "rows=25", "--json").json
+    # Each is told to go on in its own words.
+    assert "--rows 25" in short.pop("next_command") and "--set rows=25" in long.pop("next_command")
+    assert short["forecast"].pop("seconds") > 0 and long["forecast"].pop("seconds") > 0  # by a trial of this machine
+    assert short == long
     assert limbeck.plan(table, epsilon=1.0, rows=25).plan.settings["rows"] == 25
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import importlib.util
 import io
 import random
 import struct
@@ -475,6 +476,91 @@ def picture(rng: random.Random, form: str) -> bytes:
     return buffer.getvalue()
 
 
+def size_of_other(rng: random.Random) -> str:
+    """Lines of a schema that brings pictures of any size to its own; sometimes with a line that it must refuse."""
+    lines = rng.choice(("fit", "fill", "crop", "crop", "zoom"))
+    return f'resize = "{lines}"\n' + rng.choice(("", "", "low = 0\nhigh = 65535\n", "low = -1024\nhigh = 3071\n"))
+
+
+def any_picture(rng: random.Random) -> bytes:
+    """Of any size, mode and number of pages."""
+    form = rng.choice(("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM"))
+    wide, high = (rng.choice((1, 2, 5, 6, 40, 300, 10_000)) for _ in range(2))
+    image = Image.new("L", (wide, min(high, 100_000 // wide + 1)), rng.randrange(255))
+    mode = rng.choice(("L", "RGB", "RGBA", "P", "1", "CMYK", "I;16", "LA", "F", "YCbCr", "LAB"))
+    options: dict[str, Any] = {"append_images": [image, image], "save_all": True} if rng.random() < 0.3 else {}
+    exif = Image.Exif()
+    exif[0x0112] = rng.choice((0, 2, 5, 7, 65_535))
+    for picture, others in ((image, {**options, "exif": exif}), (image, {})):
+        buffer = io.BytesIO()
+        try:
+            (picture.convert(mode) if others else picture).save(buffer, format=form, **others)
+            return buffer.getvalue()
+        except (OSError, ValueError, KeyError, TypeError):  # this format has no such mode, no pages or no EXIF
+            continue
+    return buffer.getvalue()
+
+
+def sizes_case(folder: Path, rng: random.Random) -> Case:
+    schema, root = folder / "schema.toml", folder / "own"
+    schema.write_text(size_of_other(rng) + IMAGES)
+    for name in ("cat", "dog"):
+        (root / name).mkdir(parents=True)
+        for place in range(3):
+            data = any_picture(rng)
+            change = rng.randrange(6)
+            if change == 0:
+                data = changed(data, rng)
+            elif change == 1 and rng.random() < 0.3:
+                sides = (1, 0, 12_000, 60_000, 2**31 - 1)
+                data = resized_png(png(rng, 5, 6), rng.choice(sides), rng.choice(sides))
+            (root / name / f"{place}.png").write_bytes(data)
+    return Case("sizes", root, schema)
+
+
+def dicom_bytes(rng: random.Random, whole: bool) -> bytes:
+    import dicom_files
+
+    kind = rng.choice((np.uint8, np.uint16, np.int16))
+    shape = rng.choice(((6, 5), (6, 5), (20, 30), (2, 6, 5), (6, 5, 3)))
+    tags: dict[str, Any] = {"PatientName": CANARY}
+    if whole:
+        return dicom_files.made(
+            np.full((6, 5), rng.randrange(255), np.uint16), RescaleIntercept=-7, RescaleSlope=1, **tags
+        )
+    if rng.random() < 0.5:
+        tags |= {"RescaleSlope": rng.choice((1, 0, -2, "1e300")), "RescaleIntercept": rng.choice((-1024, 0, 7.5))}
+    tags["PhotometricInterpretation"] = rng.choice(
+        ("MONOCHROME1", "MONOCHROME2", "RGB", "YBR_FULL", "PALETTE COLOR", CANARY[:16])
+    )
+    if rng.random() < 0.3:
+        names = ("Rows", "Columns", "SamplesPerPixel", "BitsStored", "HighBit", "BitsAllocated", "NumberOfFrames")
+        tags[rng.choice(names)] = rng.choice((0, 1, 2, 3, 7, 12, 16, 32, 64, 65_535))
+    data = dicom_files.made((np.arange(int(np.prod(shape))) * 3 % 120).astype(kind).reshape(shape), **tags)
+    if rng.random() < 0.2:
+        syntaxes = (
+            "1.2.840.10008.1.2.4.50",
+            "1.2.840.10008.1.2.4.80",
+            "1.2.840.10008.1.2.5",
+            "1.2.840.10008.1.2.1.99",
+            "1.2.3",
+        )
+        data = dicom_files.with_syntax(data, rng.choice(syntaxes))
+    return changed(data, rng) if rng.random() < 0.6 else data
+
+
+def dicom_case(folder: Path, rng: random.Random) -> Case:
+    """Five files that are whole, and one that may not be."""
+    schema, root = folder / "schema.toml", folder / "own"
+    schema.write_text((size_of_other(rng) if rng.random() < 0.7 else "") + IMAGES)
+    there = importlib.util.find_spec("pydicom") is not None
+    for place in range(6):
+        into = root / ("cat", "dog")[place % 2]
+        into.mkdir(parents=True, exist_ok=True)
+        (into / f"{place}.dcm").write_bytes(dicom_bytes(rng, whole=place > 0) if there else b"")
+    return Case("dicom", root, schema)
+
+
 def folder_case(folder: Path, rng: random.Random) -> Case:
     schema, root = folder / "schema.toml", folder / "own"
     by_person(schema, IMAGES, rng)
@@ -503,6 +589,7 @@ def folder_case(folder: Path, rng: random.Random) -> Case:
 
 MAKERS: tuple[Callable[[Path, random.Random], Case], ...] = (
     table_case, toml_case, idx_case, idx_case, npz_case, npy_case, parquet_case, parquet_case, folder_case, folder_case,
+    sizes_case, sizes_case, dicom_case,
 )  # fmt: skip
 
 

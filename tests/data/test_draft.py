@@ -32,7 +32,7 @@ def drafted(path: Path, tmp_path: Path, label: str | None = None) -> tuple[Schem
 def test_folder(class_folder: Path, tmp_path: Path) -> None:
     schema, text = drafted(class_folder, tmp_path)
     assert schema.name == "pets" and schema.classes == ("cat", "dog") and schema.shape == (1, 4, 5)
-    assert schema.unconfirmed == ("classes", "records", "shape", "low", "high")
+    assert schema.unconfirmed == ("classes", "records", "shape", "low", "high", "augmentation")  # grey
     assert "# class_sizes = [3, 2]" in text
 
 

@@ -75,6 +75,14 @@ def test_money(cells: list[str], form: str, digits: int | None) -> None:
     assert np.allclose(values, [amount(cell, form) for cell in cells], atol=1e-3 * (high - low))
 
 
+def test_amounts_in_several_currencies_are_told_of() -> None:
+    mixed = ["$1.50", "€2.50", "3.00 EUR", "$4.25"] * 6
+    found = look("price", mixed)
+    assert found.column is not None and "several currencies ($, EUR, €)" in found.says and "convert" in found.says
+    for one in (["$1.50", "$2.25", "3.00"] * 8, ["1.50 EUR", "EUR 2.25"] * 10):
+        assert "currencies" not in look("price", one).says
+
+
 @pytest.mark.parametrize(
     "cells", [["C001", "C002"], ["A12", "B7"], ["12%", "15%"], ["5 apples", "3 apples"], ["1,2,3", "4,5"]]
 )

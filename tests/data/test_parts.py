@@ -15,7 +15,14 @@ from limbeck.privacy.schema import Column, Schema
 from schemas import PEOPLE
 
 SCHEMA = Schema(
-    name="all", shape=(1,), classes=tuple("abcdef"), records=60, class_sizes=(5, 6, 7, 8, 9, 25), augmentation=()
+    name="all",
+    shape=(1,),
+    classes=tuple("abcdef"),
+    records=60,
+    class_sizes=(5, 6, 7, 8, 9, 25),
+    augmentation=(),
+    low=0.0,
+    high=255.0,
 )
 Y = np.repeat(np.arange(6), SCHEMA.class_sizes or ())
 

@@ -140,7 +140,7 @@ def test_deep_images_need_a_deep_range(tmp_path: Path, gray: Schema) -> None:
     Image.fromarray(np.full((4, 5), 40_000, dtype=np.uint16)).save(file)
     with pytest.raises(DataUnreadable, match="more than 8 bits"):
         images.decode(file, gray, str(file))
-    deep = Schema(name="deep", shape=(1, 4, 5), classes=("a", "b"), records=2, high=65535)
+    deep = Schema(name="deep", shape=(1, 4, 5), classes=("a", "b"), records=2, high=65535, low=0.0)
     assert images.decode(file, deep, str(file)).max() == 40_000
 
 

@@ -31,21 +31,33 @@ def test_the_programs_of_the_python_page_run(
     )
 
 
+QUICK = ("digits.py",)
+JOURNEYS = ("hospital.py",)  # minutes, each with a test of its own
+EXAMPLES = [
+    pytest.param(path, marks=[] if path.name in QUICK else [pytest.mark.slow], id=path.name)
+    for path in sorted((REPOSITORY / "examples").glob("*.py"))
+    if path.name not in JOURNEYS
+]
+
+
 @pytest.mark.slow
-def test_the_three_lines_of_the_readme_about_frames(capsys: pytest.CaptureFixture[str]) -> None:
-    pd = pytest.importorskip("pandas")
-    programs = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
-    (program,) = (each for each in programs if "limbeck.draft" in each)
-    frame = pd.DataFrame(
-        {"age": pd.array([None, 30, 41] * 400, dtype="Int64"), "income": ["low", "high", "high"] * 400}
-    )
-    frame["town"] = pd.Categorical(["north", "south"] * 600)
-    names: dict[str, object] = {"frame": frame}
-    exec(compile(program, "README.md", "exec"), names)
-    assert names["rows"].dtypes.equals(frame.dtypes)  # type: ignore[attr-defined]
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a kernel of its own, as a reader runs it: every cell, with the shown frames, pictures and bars."""
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("pandas")
+    monkeypatch.setenv("LIMBECK_RELEASES", str(tmp_path / "releases"))
+    page = nbformat.read(REPOSITORY / "examples" / "notebook.ipynb", as_version=4)
+    assert all(not cell.get("outputs") for cell in page.cells)  # what a reader sees is what their own run makes
+    done = nbclient.NotebookClient(page, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in done.cells for output in cell.get("outputs", [])]
+    texts = " ".join(str(output.get("data", {}).get("text/html", output.get("text", ""))) for output in shown)
+    assert "<progress" in texts and "accuracy on real rows" in texts and str(tmp_path / "releases" / "ward-1") in texts
+    assert not [output for output in shown if output.get("name") == "stderr" and "Warning" in output.get("text", "")]
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXAMPLES)
 def test_examples_run(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,8 +66,20 @@ def test_examples_run(
     assert "verified: epsilon" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_a_hospital_is_warned_rehearses_and_learns_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["hospital.py", str(tmp_path)])
+    runpy.run_path(str(REPOSITORY / "examples" / "hospital.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert re.search(r"warning: This set may be close to guessing: .* would need about [\d,]+ records", shown)
+    assert "left of the budget afterwards: 1.0" in shown
+    assert shown.count("rehearsed at epsilon") == 2 and "booked: 0; spent: 0.0" in shown
+
+
 def test_the_schemas_of_the_data_page_are_schemas() -> None:
     found = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "docs" / "data.md").read_text(), re.DOTALL)
     schemas = [Schema.from_dict(tomllib.loads(text)) for text in found]
-    assert [schema.by_person for schema in schemas] == [False, False, False, True]
-    assert witness(schemas[2])["gross"] <= 15_000
+    assert [schema.by_person for schema in schemas] == [False, False, False, False, True]
+    assert witness(schemas[3])["gross"] <= 15_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
 ROOTS = (REPOSITORY, REPOSITORY / "src" / "limbeck", REPOSITORY / "tests", REPOSITORY / "tests" / "privacy")
 
 

@@ -74,12 +74,16 @@ def test_soft_labels_train_and_are_reported() -> None:
 
 def test_every_network_is_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = separable((14,))
-    answers = iter([50.0, 60.0, 70.0, 80.0])
-    monkeypatch.setattr(downstream, "accuracy", lambda *_: next(answers))
+    asked, logits = [], downstream._logits
+    monkeypatch.setattr(downstream, "_logits", lambda *given: asked.append(1) or logits(*given))
     counted = Counted()
     scores = scores_of(TrainingSet(x=x, y=y, classes=3), Labelled(x, y), ["mlp", "linear"], 2, counted)
-    assert scores["mlp"].runs == (50.0, 60.0) and scores["linear"] == Score(75.0, 50**0.5, (70.0, 80.0), "hard")
-    assert next(answers, None) is None and counted.seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    for score in scores.values():
+        one, other = score.runs
+        assert score == Score((one + other) / 2, abs(one - other) / 2**0.5, score.runs, "hard")
+        # The confusions are of the very same answers.
+        assert sum(score.confusion[at][at] for at in range(3)) * 100 / len(y) == pytest.approx(one + other)
+    assert len(asked) == 4 and counted.seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_two_classes_have_an_area_under_the_curve() -> None:
@@ -116,7 +120,7 @@ def test_refusals() -> None:
     for labels in (y[:5], y + 1, y.float(), F.one_hot(y, 4)):
         with pytest.raises(BadInput):
             train("mlp", x, labels, 3, TINY)
-    for model, preset in (("forest", "paper"), ("mlp", "quick")):
+    for model, preset in (("forest", "paper"), ("mlp", "hasty")):
         with pytest.raises(BadInput, match="Choose"):
             train(model, x, y, 3, preset)
 

@@ -98,7 +98,7 @@ class Lossy:
         self.inner, self.gone, self.lost = inner, set[str](), set[str]()
         self.seen: list[Frames] = []
 
-    def exchange(self, frames: Frames) -> Frames:
+    def exchange(self, frames: Frames, answers: int = 1) -> Frames:
         replies = self.inner.exchange({site: asked for site, asked in frames.items() if site not in self.gone})
         self.seen.append(replies)
         return {site: reply for site, reply in replies.items() if site not in self.lost}

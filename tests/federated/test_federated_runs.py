@@ -14,7 +14,7 @@ import pytest
 from sites import Lossy, joined, ledgers_in, own_schema, public_key, terms_of
 
 from limbeck.data import Records, open_source
-from limbeck.errors import BudgetRefused, NotAuthentic, RunConflict, VaultUnreachable, WallBreach
+from limbeck.errors import BadInput, BudgetRefused, NotAuthentic, RunConflict, VaultUnreachable, WallBreach
 from limbeck.federated import running
 from limbeck.federated.folders import Federation
 from limbeck.federated.owner import OwnersVault
@@ -131,6 +131,36 @@ def test_teachers_of_each_site_answer_in_turn_and_cost_their_share(tmp_path: Pat
     assert certificate.epsilon == price(certificate.queries, 1e-5).epsilon
 
 
+def test_a_whole_site_can_be_the_unit_where_teachers_are_asked(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, block=2)
+    trial.set_budgets(1e6)
+    settings = {**{name: value for name, value in GSWGAN.items() if name != "sigma"}, "variant": "B", "T": 3}
+    plan = federated_plan(trial.federation, "gswgan", settings, 4.0, 1e-5, whole_site=True)
+    release = run_federated(
+        trial.folder, trial.federation, trial.transport(), plan, tmp_path / "out", Silent()
+    ).release  # fmt: skip
+    certificate = verify(release)
+    assert certificate.federation is not None and certificate.federation.views.site is not None
+    assert 3.9 < certificate.federation.views.site.epsilon <= 4.0
+    assert certificate.epsilon < certificate.federation.views.site.epsilon  # of one record, among four critics
+    for method, epsilon in (("ldpdc", 4.0), ("gswgan", None), ("gswgan", float("inf"))):
+        with pytest.raises(BadInput, match="whole site"):
+            federated_plan(trial.federation, method, {"per_class": 2}, epsilon, 1e-5, whole_site=True)
+    with pytest.raises(BadInput, match="leave sigma out"):
+        federated_plan(trial.federation, "gswgan", GSWGAN, 4.0, 1e-5, whole_site=True)
+
+
+def test_a_price_of_a_whole_site_that_is_too_low_or_has_no_ground_is_found_out(tmp_path: Path) -> None:
+    certificate = verify(Trial(tmp_path).run("gswgan", {**GSWGAN, "T": 3}))
+    assert certificate.federation is not None
+    stated = certificate.federation.views
+    assert stated.site is not None
+    check_views(replace(certificate, federation=replace(certificate.federation, views=replace(stated, site=None))))
+    cheaper = replace(stated, site=replace(stated.site, epsilon=stated.site.epsilon / 2))
+    with pytest.raises(NotAuthentic, match="view 'site'"):
+        check_views(replace(certificate, federation=replace(certificate.federation, views=cheaper)))
+
+
 def test_with_a_seed_noise_once_is_that_of_all_records_in_one_sum(tmp_path: Path) -> None:
     """Site by site or together: the answers are those of all records, with the noise that the certificate states."""
     trial = Trial(tmp_path, noise="shared", seed=3)
@@ -153,10 +183,10 @@ def test_a_run_whose_site_goes_away_is_taken_up_and_pays_once(noise: str, tmp_pa
     trial = Trial(tmp_path, noise=noise)
     whole = Lossy.exchange
 
-    def leaving(self: Lossy, frames: Any) -> Any:
+    def leaving(self: Lossy, frames: Any, answers: int = 1) -> Any:
         if any(len(asked) == 2 for asked in frames.values()):  # both answers of the groups
             self.gone = {"s1"}
-        return whole(self, frames)
+        return whole(self, frames, answers)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Lossy, "exchange", leaving)

@@ -38,7 +38,7 @@ METHODS = {
     ],
     "gswgan": [
         "--per-class", "1", "--set", "K=4", "--set", "T=4", "--set", "B=4", "--set", "M=2", "--set", "width=4", "--set",
-        "critic_hidden=4", "--set", "snapshots=0",
+        "critic_hidden=4", "--set", "snapshots=0", "--block", "2",
     ],
 }  # fmt: skip
 
@@ -61,9 +61,13 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
 
 
 @pytest.mark.parametrize(("method", "noise"), [("ndpdc", "shared"), ("elixir", "shared"), ("gswgan", "site")])
-def test_a_simulation_over_four_sites_ends_in_a_release_that_verifies(method: str, noise: str, tmp_path: Path) -> None:
+def test_a_simulation_over_four_sites_ends_in_a_release_that_verifies(
+    method: str, noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cached = Path("~/.cache/limbeck/mnist").expanduser()
-    data = "mnist" if os.environ.get("LIMBECK_DATA") or cached.exists() else "digits"
+    if cached.exists():  # tests have an empty cache of their own
+        monkeypatch.setenv("LIMBECK_CACHE", str(cached.parent))
+    data = "mnist" if cached.exists() else "digits"
     process = limbeck(
         "federate", "simulate", data, "--sites", 4, "--method", method, *METHODS[method], "--epsilon", 5, "--noise", noise,
         "--out", "set", "--json", folder=tmp_path,

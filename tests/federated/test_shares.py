@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from limbeck.privacy.accounting import price
-from limbeck.privacy.federation import LEAST_SHARE, MOST_SITES, Terms, views
+from limbeck.privacy.federation import LEAST_SHARE, MOST_SITES, Terms, Views, reach_of_a_site, views
 from limbeck.privacy.grid import NOISE_BITS
-from limbeck.privacy.queries import ClippedSum, TeacherGradient
+from limbeck.privacy.queries import ClippedSum, TeacherGradient, TeacherVote
+from limbeck.vault.maps.bound import Bound
 
 KEYS = tuple(f"{number:064x}" for number in range(8))
 
@@ -93,3 +95,37 @@ def test_terms_and_prices_are_read_back() -> None:
     assert terms.digest() != dataclasses.replace(terms, collusion=2).digest()
     found = views(QUERIES, 1e-5, terms)
     assert type(found).from_dict(found.to_dict()) == found
+
+
+GRADIENT = TeacherGradient(label="g", map="m", clip=2.0, noise_multiplier=3.0, teachers=50, draws=9, count=4)
+VOTE = TeacherVote(label="v", map="m", clip=2.0, noise_multiplier=30.0, teachers=5, count=4)
+
+
+def test_a_whole_site_costs_what_all_its_teachers_can_move() -> None:
+    """Nothing is gained by which teacher was drawn, and nothing by how many records it takes to change them all."""
+    for query, reach in ((GRADIENT, 3.0), (VOTE, 5.0)):
+        found = views((query,), 1e-5, terms_of(4)).site
+        plain = ClippedSum(
+            label="s", map="m", clip=2.0, noise_multiplier=query.noise_multiplier / reach, by_class=False, count=4
+        )
+        assert found is not None and found.epsilon == pytest.approx(price((plain,), 1e-5).epsilon, rel=1e-6)
+        assert found.epsilon >= price((query,), 1e-5).epsilon
+    assert views((GRADIENT, QUERIES[0]), 1e-5, terms_of(4)).site is None  # a sum over records has no bound
+
+
+def test_no_answer_of_a_site_moves_further_than_its_reach() -> None:
+    """All teachers of a site are others, as far apart as they can be: what they answer moves by the reach, and no more."""
+    apart = torch.ones(GRADIENT.draws, 4)
+    half = Bound.of(GRADIENT).half()
+    moved = float((half.rows(1e6 * apart) - half.rows(-1e6 * apart)).norm()) * (
+        GRADIENT.step if GRADIENT.on_grid else 1.0
+    )
+    limit = reach_of_a_site(GRADIENT)
+    assert limit is not None and 0.99 * limit * GRADIENT.clip <= moved <= limit * GRADIENT.clip
+
+
+def test_prices_of_versions_that_knew_no_whole_site_are_read() -> None:
+    found = views((GRADIENT,), 1e-5, terms_of(4))
+    older = {name: value for name, value in found.to_dict().items() if name != "site"}
+    assert Views.from_dict(older) == dataclasses.replace(found, site=None)
+    assert Views.from_dict(found.to_dict()) == found

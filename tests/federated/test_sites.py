@@ -22,7 +22,8 @@ from limbeck.errors import (
     VaultUnreachable,
     WallBreach,
 )
-from limbeck.federated.vault import FederatedVault, require_fitting
+from limbeck.federated.fitting import require_fitting
+from limbeck.federated.vault import FederatedVault
 from limbeck.release.signature import signing_key
 from limbeck.vault.api import Grant, Identity, OneHot
 from limbeck.vault.ledger import Ledger

@@ -156,7 +156,7 @@ def test_killed_and_resumed_ends_in_the_same_rows(
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_makes_no_sense_is_refused(name: str) -> None:
-    image = Schema(name="m", shape=(1, 8, 8), classes=("a", "b"), records=100)
+    image = Schema(name="m", shape=(1, 8, 8), classes=("a", "b"), records=100, low=0, high=255)
     with pytest.raises(BadSettings, match="images"):
         method_named(name, {}).check(image)
     with pytest.raises(BadSettings, match="not both"):

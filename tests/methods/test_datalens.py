@@ -31,7 +31,15 @@ from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ledger import Ledger
 from working import make_plan
 
-MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
+MNIST = Schema(
+    name="m",
+    shape=(1, 28, 28),
+    classes=tuple("0123456789"),
+    records=60_000,
+    class_sizes=(6000,) * 10,
+    low=0.0,
+    high=255.0,
+)
 TINY: dict[str, Any] = {
     "teachers": 30, "T": 4, "batch": 6, "teacher_batch": 4, "first_steps": 2, "first": 2, "second": 3, "hidden": 8, "width": 4,
     "latent": 3, "per_class": 3,
@@ -140,7 +148,7 @@ def test_every_switch_changes_the_set(tmp_path: Path, settings: dict[str, Any]) 
         (Ledger, "store", 3),
         (Ledger, "forget", 2),
         (EnsembleStore, "save", 2),
-        (RunLog, "_restore", 1),
+        (RunLog, "_save", 1),
         (Ensemble, "learn", 3),
     ],
 )
@@ -307,7 +315,7 @@ def test_what_is_left_out_suits_the_budget(
 
 
 def test_a_table_with_few_columns_needs_no_other_k() -> None:
-    table = Schema(name="t", shape=(7,), classes=("a", "b"), records=10_000)
+    table = Schema(name="t", shape=(7,), classes=("a", "b"), records=10_000, low=0, high=255)
     assert method_named("datalens", {}).resolved(table).queries(table, 1.0)[0].clip == pytest.approx(
         2 * (7 * 20) ** 0.5
     )

@@ -25,7 +25,15 @@ from limbeck.vault.api import Answer
 from limbeck.vault.ledger import Ledger
 from working import make_plan
 
-MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
+MNIST = Schema(
+    name="m",
+    shape=(1, 28, 28),
+    classes=tuple("0123456789"),
+    records=60_000,
+    class_sizes=(6000,) * 10,
+    low=0.0,
+    high=255.0,
+)
 SMALL: dict[str, Any] = {"features": 60, "T": 6, "batch": 4, "per_class": 3, "sigma": 1.0}
 
 
@@ -40,7 +48,7 @@ def test_the_noise_is_that_of_one_gaussian_exactly(epsilon: float, sigma: float)
 
 
 def test_class_sizes_are_bought_where_they_are_not_public() -> None:
-    unknown = Schema(name="m", shape=(4,), classes=("a", "b"), records=1000, augmentation=())
+    unknown = Schema(name="m", shape=(4,), classes=("a", "b"), records=1000, augmentation=(), low=0, high=255)
     queries = method_named("dpmerf", {}).queries(unknown, 2.0)
     assert [query.label for query in queries] == ["embedding", "counts"]
     noise = calibrate(lambda noise: method_named("dpmerf", {}).queries(unknown, noise), 1.0, 1e-5)
@@ -65,8 +73,9 @@ def test_fourier_specs_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (1, 5, 9), (12,)])
 def test_generators_make_records_of_any_shape(shape: tuple[int, ...]) -> None:
-    made = MerfGenerator(shape, 3, code=5)(torch.randn(6, 5), torch.arange(6) % 3)
-    assert made.shape == (6, *shape) and made.abs().max() <= 1
+    for normed in (False, True):
+        made = MerfGenerator(shape, 3, 5, normed)(torch.randn(6, 5), torch.arange(6) % 3)
+        assert made.shape == (6, *shape) and made.abs().max() <= 1
 
 
 def test_the_papers_sizes_for_digits() -> None:
@@ -82,7 +91,15 @@ class Plain:
 
 
 def test_the_generator_survives_colour_images() -> None:
-    colour = Schema(name="c", shape=(3, 32, 32), classes=tuple("0123456789"), records=2000, class_sizes=(200,) * 10)
+    colour = Schema(
+        name="c",
+        shape=(3, 32, 32),
+        classes=tuple("0123456789"),
+        records=2000,
+        class_sizes=(200,) * 10,
+        low=0.0,
+        high=255.0,
+    )
     shades = torch.rand((2000, 3, 4, 4), generator=torch.Generator().manual_seed(0)) * 1.6 - 0.9
     records, labels = F.interpolate(shades, size=(32, 32)), torch.arange(10).repeat(200)
 

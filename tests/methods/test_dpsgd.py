@@ -22,7 +22,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Map, NetworkGradient, TopGradient
 from limbeck.vault.ledger import Ledger
 
-SCHEMA = Schema(name="tiny", shape=(5,), classes=("a", "b", "c"), records=400, augmentation=())
+SCHEMA = Schema(name="tiny", shape=(5,), classes=("a", "b", "c"), records=400, augmentation=(), low=0, high=255)
 SMALL: dict[str, Any] = {"T": 6, "B": 40, "sigma": 2.0, "net": "mlp", "width": 4, "depth": 2}
 CPU = torch.device("cpu")
 
@@ -145,7 +145,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
 
 
 def test_networks_fit_the_records() -> None:
-    digits = Schema(name="digits", shape=(1, 8, 8), classes=("a", "b"), records=400)
+    digits = Schema(name="digits", shape=(1, 8, 8), classes=("a", "b"), records=400, low=0, high=255)
     assert method_named("dpsgd", {}).classifier(digits).kind == "convnet"  # type: ignore[attr-defined]
     table = method_named("dpsgd", {}).classifier(SCHEMA)  # type: ignore[attr-defined]
     assert (table.kind, table.depth) == ("mlp", 1)

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 import torch
 from interrupted import assert_paid_once, broken_off_and_resumed, make
+from safetensors.torch import load_file
 
 from limbeck.errors import BadSettings
+from limbeck.methods.elixir.generating import GeneratorFit
 from limbeck.methods.elixir.initial_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
-from limbeck.methods.elixir.method import Elixir, snapped
-from limbeck.methods.elixir.set_gradient import MOST_PARTS
+from limbeck.methods.elixir.method import Elixir
+from limbeck.methods.elixir.set_descent import MOST_PARTS
+from limbeck.methods.elixir.snapping import snapped
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.training.descent import TrainingSchedule
 from limbeck.nets.training.pool import Pool
@@ -31,7 +34,9 @@ from working import make_plan
 SETTINGS: dict[str, Any] = {
     "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "waves": 8, "sigma": 1.0,
 }  # fmt: skip
-IMAGES = Schema(name="images", shape=(3, 12, 10), classes=("a", "b"), records=1000, class_sizes=(500, 500))
+IMAGES = Schema(
+    name="images", shape=(3, 12, 10), classes=("a", "b"), records=1000, class_sizes=(500, 500), low=0, high=255
+)
 
 
 def test_a_component_that_stands_out_is_found_with_its_true_length() -> None:
@@ -82,7 +87,7 @@ def test_rows_that_are_lined_up_obey_the_models_own_rule() -> None:
 
 
 def test_tables_spend_everything_on_the_first_set() -> None:
-    table = Schema(name="table", shape=(7,), classes=("a", "b"), records=1000, class_sizes=(500, 500))
+    table = Schema(name="table", shape=(7,), classes=("a", "b"), records=1000, class_sizes=(500, 500), low=0, high=255)
     resolved = Elixir().resolved(table)
     assert (resolved.T, resolved.first) == (0, 1.0)
     assert {query.label for query in resolved.queries(table, 1.0)} == set(PARTS)
@@ -99,7 +104,7 @@ def test_tables_spend_everything_on_the_first_set() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 12, 10), (1, 28, 28), (1, 5, 40), (7,)])
 def test_low_frequencies_are_orthonormal(shape: tuple[int, ...]) -> None:
-    basis = low_frequencies(Schema(name="x", shape=shape, classes=("a", "b"), records=10))
+    basis = low_frequencies(Schema(name="x", shape=shape, classes=("a", "b"), records=10, low=0, high=255))
     assert basis.shape[1] == math.prod(shape) and len(basis) <= 200
     assert torch.allclose(basis @ basis.T, torch.eye(len(basis)), atol=1e-5)
 
@@ -224,6 +229,15 @@ def test_broken_off_and_resumed_ends_in_the_same_set(owner: type, name: str, cal
     ledger = tmp_path / "broken.sqlite"
     resumed = broken_off_and_resumed("elixir", SETTINGS, tmp_path / "broken", ledger, owner, name, call)
     assert np.array_equal(read_release(resumed).x, read_release(whole).x)
+    assert_paid_once(ledger)
+
+
+def test_a_generator_that_is_made_at_once_is_taken_up_in_its_middle(tmp_path: Path) -> None:
+    settings, ledger = SETTINGS | {"generator": 5}, tmp_path / "broken.sqlite"
+    whole = make("elixir", settings, tmp_path / "whole", tmp_path / "whole.sqlite")
+    resumed = broken_off_and_resumed("elixir", settings, tmp_path / "broken", ledger, GeneratorFit, "move", 3)
+    first, second = (load_file(folder / "generator.safetensors") for folder in (whole, resumed))
+    assert set(first) == set(second) and all(torch.equal(first[name], second[name]) for name in first)
     assert_paid_once(ledger)
 
 

@@ -18,6 +18,7 @@ import working as work
 from limbeck import Condenser
 from limbeck.errors import BadSettings, BudgetRefused
 from limbeck.methods import method_named
+from limbeck.methods.parts.generator_training import MEANS
 from limbeck.privacy import renyi
 from limbeck.privacy.accounting import price
 from limbeck.privacy.queries import TeacherGradient
@@ -31,7 +32,15 @@ from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ledger import Ledger
 from working import make_plan
 
-MNIST = Schema(name="m", shape=(1, 28, 28), classes=tuple("0123456789"), records=60_000, class_sizes=(6000,) * 10)
+MNIST = Schema(
+    name="m",
+    shape=(1, 28, 28),
+    classes=tuple("0123456789"),
+    records=60_000,
+    class_sizes=(6000,) * 10,
+    low=0.0,
+    high=255.0,
+)
 SMALL: dict[str, Any] = {
     "K": 12, "T": 5, "B": 4, "block": 3, "n_dis": 2, "M": 4, "T_w": 1, "width": 2, "critic_width": 2, "per_class": 2,
     "sigma": 2.0, "snapshots": 2,
@@ -104,6 +113,7 @@ def test_the_set_and_its_generator_are_released(tmp_path: Path, whole: Path, var
     again = generator.network(latents, torch.from_numpy(release.y)).numpy()
     assert np.allclose(again, release.x, atol=1e-6)
     course = json.loads((out / "course.json").read_text())
+    assert len(course.pop(MEANS)) == SMALL["T"]
     assert len(course) == 2 and all(len(values) == SMALL["T"] and min(values) > 0 for values in course.values())
     kept = np.load(out / "snapshots.npz")
     assert kept["after"].tolist() == [3, 5] and np.allclose(kept["x"][-1], release.x)
@@ -179,9 +189,9 @@ def test_settings_that_make_no_sense_are_refused_in_words(settings: dict[str, An
 
 
 def test_data_that_does_not_fit_is_refused_in_words() -> None:
-    table = Schema(name="rows", shape=(4,), classes=("a", "b"), records=1000, augmentation=())
+    table = Schema(name="rows", shape=(4,), classes=("a", "b"), records=1000, augmentation=(), low=0, high=255)
     with pytest.raises(BadSettings, match="'rows' is a table; use --method dpmerf"):
         make_plan(table, method_named("gswgan", {"K": 10}), 10.0, 1e-5)
-    few = Schema(name="few", shape=(1, 8, 8), classes=("a", "b"), records=500)
+    few = Schema(name="few", shape=(1, 8, 8), classes=("a", "b"), records=500, low=0, high=255)
     with pytest.raises(BadSettings, match=r"K=1000 is more than the 500 records of 'few'; choose K=100 or less"):
         make_plan(few, method_named("gswgan", {"K": 1000}), 10.0, 1e-5)

@@ -333,7 +333,7 @@ def test_so_many_of_each_class() -> None:
 
 
 def test_what_makes_no_sense_is_refused() -> None:
-    image = Schema(name="m", shape=(1, 8, 8), classes=("a", "b"), records=100)
+    image = Schema(name="m", shape=(1, 8, 8), classes=("a", "b"), records=100, low=0, high=255)
     with pytest.raises(BadSettings, match="images"):
         method_named("mosaic", {}).check(image)
     with pytest.raises(BadSettings, match="not both"):

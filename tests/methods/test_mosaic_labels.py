@@ -87,6 +87,21 @@ def test_the_mixtures_opinion_is_kept_where_two_columns_decide_together() -> Non
     assert fitted(additive, rows(table(2)[0], made_up), RECORDS).opinion == 0
 
 
+@pytest.mark.parametrize(("deviations", "opinion", "asked"), [(-0.8, 0.25, 5), (2.9, 0.25, 5), (-3.0, 0.0, 1)])
+def test_additive_terms_do_only_where_the_pairs_surely_ask_for_no_more(
+    deviations: float, opinion: float, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What noise alone would leave is no proof that there is nothing else: a fit takes some of the noise away, too."""
+    cells, labels = table(2)
+    found = measured(cells, labels, 2, 12.0)
+    count = float((found.precision > 0).sum()) / 2 * 2
+    left = iter([count + deviations * (2 * count) ** 0.5, *(share * count for share in (0.6, 0.58, 0.57, 0.57))])
+    seen = []
+    monkeypatch.setattr("limbeck.methods.mosaic.labels._misfit", lambda *_: seen.append(next(left)) or seen[-1])
+    assert fitted(found, rows(cells, np.zeros((RECORDS, 2))), RECORDS).opinion == opinion
+    assert len(seen) == asked
+
+
 def test_terms_of_a_walk_are_those_of_the_plain_formula() -> None:
     random = np.random.default_rng(1)
     walk = np.cumsum(random.normal(0, 0.5, 30))

@@ -25,9 +25,9 @@ COMPANIONS: dict[tuple[str, str], dict[str, Any]] = {
 }
 EVERY = [(name, setting) for name, kind in METHODS.items() for setting in declared(kind).values()]
 NUMBERS = [(name, setting) for name, setting in EVERY if setting.kind in (int, float)]
-GREY = Schema(name="grey", shape=(1, 12, 12), classes=("a", "b"), records=60_000)
-COLOUR = Schema(name="colour", shape=(3, 12, 12), classes=("a", "b"), records=60_000)
-TABLE = Schema(name="table", shape=(9,), classes=("a", "b"), records=60_000, augmentation=())
+GREY = Schema(name="grey", shape=(1, 12, 12), classes=("a", "b"), records=60_000, low=0, high=255)
+COLOUR = Schema(name="colour", shape=(3, 12, 12), classes=("a", "b"), records=60_000, low=0, high=255)
+TABLE = Schema(name="table", shape=(9,), classes=("a", "b"), records=60_000, augmentation=(), low=0, high=255)
 
 
 def names(settings: list[tuple[str, Setting]]) -> list[str]:

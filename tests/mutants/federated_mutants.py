@@ -6,6 +6,11 @@ from mutation import Faults, Mutation
 
 masking, masked = Faults("vault/masking.py"), Faults("vault/masked.py")
 terms, vault = Faults("privacy/federation.py"), Faults("federated/vault.py")
+fitting, stepped, staying = (
+    Faults("federated/fitting.py"),
+    Faults("methods/parts/stepped.py"),
+    Faults("federated/staying.py"),
+)
 parts, endorsing, joined = Faults("release/parts.py"), Faults("release/endorsing.py"), Faults("release/joined.py")
 desk, owner = Faults("federated/desk.py"), Faults("federated/owner.py")
 
@@ -17,6 +22,7 @@ BETWEEN = f"{MASKING}::test_the_server_cannot_come_in_between"
 LIES = f"{RUNS}::test_a_server_that_lies_is_found_out"
 SIGNS = f"{RUNS}::test_a_site_endorses_only_what_it_booked"
 JOINING = "release/test_joining.py"
+STAYING = "federated/test_staying.py"
 
 FEDERATED: tuple[Mutation, ...] = (
     masking(
@@ -174,7 +180,7 @@ FEDERATED: tuple[Mutation, ...] = (
         "budget comes back for what others have answered",
         f"{SITES}::test_nothing_is_given_back_anywhere_once_one_site_has_answered",
     ),
-    vault(
+    fitting(
         "federated-any-schema",
         "    if differ:\n        raise BadInput(",
         "    if differ == ['none']:\n        raise BadInput(",
@@ -251,5 +257,47 @@ FEDERATED: tuple[Mutation, ...] = (
         'if "set.npz" not in part.files:',
         "records that no part released",
         f"{JOINING}::test_a_set_that_no_owner_released_is_found_out",
+    ),
+    staying(
+        "staying-another-answer",
+        "self.first + index - self.step",
+        "index",
+        "a site answers what another one's turn is, or is asked for more than was booked",
+        f"{STAYING}::test_a_block_of_steps_at_a_site_is_the_same_bits_as_step_by_step",
+    ),
+    stepped(
+        "staying-any-state",
+        'raise BadInput("The generator\'s state is not of the form that its method has.")',
+        "return",
+        "a site goes on with what somebody else made up",
+        f"{STAYING}::test_luggage_that_is_not_of_this_method_is_refused_and_costs_nothing",
+    ),
+    stepped(
+        "staying-any-number-of-steps",
+        "if not 0 <= step < step + count <= method.rounds(schema):",
+        "if count == 0:",
+        "steps that the method does not have",
+        f"{STAYING}::test_luggage_that_is_not_of_this_method_is_refused_and_costs_nothing",
+    ),
+    terms(
+        "whole-site-one-draw",
+        "return math.sqrt(query.draws)",
+        "return 1.0",
+        "a whole site is priced as one teacher",
+        f"{SHARES}::test_a_whole_site_costs_what_all_its_teachers_can_move",
+    ),
+    terms(
+        "whole-site-one-vote",
+        "return float(query.teachers) if",
+        "return 1.0 if",
+        "a whole site is priced as one voter",
+        f"{SHARES}::test_a_whole_site_costs_what_all_its_teachers_can_move",
+    ),
+    parts(
+        "whole-site-not-priced-again",
+        '_check_price("site", stated.site, found.site, certificate.delta)',
+        "pass",
+        "a whole site's price is the server's word",
+        f"{RUNS}::test_a_price_of_a_whole_site_that_is_too_low_or_has_no_ground_is_found_out",
     ),
 )

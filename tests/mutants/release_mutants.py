@@ -21,6 +21,8 @@ rows = Faults(
     "release/drawing.py",
 )
 
+network = Faults("methods/graphical/network.py", "nets/generators/graph_spec.py")
+NETWORK = "release/test_network_generator.py"
 frames = Faults("release/pandas_column.py", "release/framed.py")
 drafts, figures = Faults("privacy/schema.py"), Faults("evaluate/evaluation.py")
 
@@ -35,6 +37,27 @@ CONSTRAINTS = "methods/test_constraints.py"
 MODEL, DRAWN = "methods/test_table_model.py", "release/test_table_generator.py"
 
 RELEASE: tuple[Mutation, ...] = (
+    network(
+        "network-negative-chances",
+        "bool((shaped >= 0).all()) and np.allclose(shaped.sum(1), 1, atol=1e-3)",
+        "np.allclose(np.abs(shaped).sum(1), 1, atol=1e-3)",
+        "chances below 0 are drawn from",
+        f"{NETWORK}::test_damaged_weights_are_refused",
+    ),
+    network(
+        "network-later-columns",
+        "right and set(given) <= done and",
+        "right and",
+        "a column given one that is not drawn yet",
+        f"{NETWORK}::test_a_spec_that_says_something_else_is_refused",
+    ),
+    network(
+        "network-condition-dropped",
+        "model = model.given(place, torch.from_numpy(left))",
+        "model = model.given(place, torch.ones_like(torch.from_numpy(left)))",
+        "rows under a condition have the shares of all rows",
+        f"{NETWORK}::test_rows_keep_to_conditions_and_come_in_the_models_shares",
+    ),
     certificate(
         "certificate-not-verified",
         "key.verify(bytes.fromhex(signature.value), canonical(stated))",

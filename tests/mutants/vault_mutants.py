@@ -27,8 +27,10 @@ maps, gradients, residuals = (
     Faults("vault/maps/clipped_gradients.py", "vault/maps/layer_gradients.py"),
     Faults("vault/maps/residuals.py"),
 )
+pooling = Faults("nets/features/pooled.py")
 top, encoding = Faults("vault/maps/top_gradient.py"), Faults("vault/encoding.py")
 cells = Faults("vault/maps/cells.py")
+hermite, transport = Faults("nets/features/hermite.py"), Faults("vault/maps/transport.py")
 blocks, api, schema, base = (
     Faults("vault/maps/blocks.py"),
     Faults("vault/api.py"),
@@ -668,6 +670,13 @@ VAULT: tuple[Mutation, ...] = (
         "records mix",
         f"{ENGINE}::test_layers_without_a_sound_rule_are_refused_by_name",
     ),
+    maps(
+        "score-is-an-entropy",
+        "of_score: ClassVar[bool] = True",
+        "of_score: ClassVar[bool] = False",
+        "the critic learns from a loss that it was not booked for",
+        "methods/test_gans.py::test_rows_are_the_gradients_of_single_records",
+    ),
     # The largest coordinates
     top("top-more-than-the-share", "target = share * ", "target = 1.2 * share * ", "more norm than paid for", TOP),
     top("top-ties", "squares > first_out", "squares >= first_out", "ties pass the share", TOP),
@@ -678,12 +687,62 @@ VAULT: tuple[Mutation, ...] = (
         "the root of the share bounds nothing",
         TOP,
     ),
+    # Hermite features and transport
+    hermite(
+        "hermite-numbers-whole",
+        "math.sqrt((1 - spec.share) / spec.numbers)",
+        "math.sqrt(1 / spec.numbers)",
+        "the pairs come on top of a whole norm, and the clip takes from both",
+        "methods/test_dphp.py::test_a_row_has_norm_one_at_most",
+    ),
+    hermite(
+        "hermite-planes-not-checked",
+        " or self.numbers % (self.height * self.width)",
+        "",
+        "a pair beyond the record fails where, and only where, there is a record",
+        "methods/test_dphp.py::test_specs_that_make_no_sense_are_refused",
+    ),
+    transport(
+        "transport-shares-of-all-records",
+        "shares = torch.softmax(potentials - moves.square().mean(2) / self.blur, dim=1)",
+        "shares = torch.softmax(potentials - moves.square().mean(2) / self.blur, dim=0)",
+        "a record's shares depend on the others of its block",
+        "methods/test_dpsinkhorn.py::test_a_record_is_shared_out_among_its_own_class_by_itself",
+    ),
+    transport(
+        "transport-any-table",
+        "self.points.dim() != 3 or ",
+        "",
+        "points may be laid along the records of a block",
+        "methods/test_dpsinkhorn.py::test_maps_that_make_no_sense_are_refused",
+    ),
+    transport(
+        "transport-digest",
+        '(("points", self.points), ("potentials", self.potentials))',
+        '(("points", self.points),)',
+        "an answer for other potentials is given again",
+        "methods/test_dpsinkhorn.py::test_other_potentials_are_another_question",
+    ),
     # Residuals
     residuals(
         "residuals-outer",
         "x, y, bound.root(), block",
         "x, y, bound, block",
         "outer products pass the clip",
+        BOUND,
+    ),
+    residuals(
+        "residuals-size-digest",
+        'return {} if size is None else {"size": list(size)}',
+        "return {}",
+        "a stored answer for pictures of any size",
+        f"{WALL}::test_the_digest_of_a_map_covers_every_parameter",
+    ),
+    pooling(
+        "pooled-mixes",
+        "smaller: Tensor = F.adaptive_avg_pool2d(x, (size[0], size[1]))",
+        "smaller: Tensor = F.adaptive_avg_pool2d(x - x.mean(0), (size[0], size[1]))",
+        "pictures are averaged with each other",
         BOUND,
     ),
     residuals(

@@ -23,7 +23,7 @@ MakeVault = Callable[..., LocalVault]
 @pytest.fixture
 def schema() -> Schema:
     return Schema(
-        name="tiny", shape=(1, 8, 8), classes=("a", "b", "c"), records=sum(SIZES), class_sizes=SIZES, high=16.0
+        name="tiny", shape=(1, 8, 8), classes=("a", "b", "c"), records=sum(SIZES), class_sizes=SIZES, high=16.0, low=0.0
     )
 
 

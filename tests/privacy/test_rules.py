@@ -579,8 +579,8 @@ def test_rule_11_an_evaluation_in_a_release_is_refused(name: str, source: Memory
 def test_rule_11_a_certificate_states_no_score(source: MemorySource, tmp_path: Path) -> None:
     release = release_of(source, tmp_path)
     stated = json.loads((release / certificates.NAME).read_text())
-    # What is not said to be a model, of several sites or joined is a set of one owner, as certificates always were.
-    assert set(stated) == certificates.FIELDS - {"content", "federation", "joined"}
+    # What is not said to be a model, of several sites, joined or distilled is a set of one owner, as certificates always were.
+    assert set(stated) == certificates.FIELDS - {"content", "federation", "joined", "distilled"}
     config = json.loads((release / "config.json").read_text())
     for values in (stated, config):
         assert not [key for key in _keys(values) if any(word in key for word in SCORES)]

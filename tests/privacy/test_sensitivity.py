@@ -14,15 +14,20 @@ from torch import Tensor
 
 from limbeck.nets import Augmentation, NetSpec, build
 from limbeck.nets.features.fourier import FourierSpec
+from limbeck.nets.features.hermite import HermiteSpec
 from limbeck.privacy.grid import LEAST_CLIP, step_of
 from limbeck.privacy.schema import Schema
 from limbeck.vault.encoding import encode
 from limbeck.vault.maps import Cells, Cut, Identity, NetworkGradient, OneHot, RandomFeatures, SecondMoment
 from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.bound import Bound, clip_rows
+from limbeck.vault.maps.hermite import Hermite
+from limbeck.vault.maps.labelled import Labelled
+from limbeck.vault.maps.network_gradient import ScoreGradient
 from limbeck.vault.maps.random_fourier import RandomFourier
 from limbeck.vault.maps.residuals import FeatureResidual, Residual, ResidualFourier
 from limbeck.vault.maps.top_gradient import TopGradient
+from limbeck.vault.maps.transport import Transport
 
 SHAPE, CLASSES, RECORDS = (1, 8, 8), 3, 11
 MLP = NetSpec(kind="mlp", width=5, depth=2)
@@ -32,6 +37,21 @@ def gradient(net: NetSpec, clipping: str = "joint", augmentation: Augmentation |
     weights = {name: value.detach() for name, value in build(net, SHAPE, CLASSES, seed=3).named_parameters()}
     return NetworkGradient(
         net=net, shape=SHAPE, classes=CLASSES, weights=weights, clipping=clipping, augmentation=augmentation
+    )
+
+
+def score_gradient(net: NetSpec) -> ScoreGradient:
+    weights = {name: value.detach() for name, value in build(net, SHAPE, CLASSES, seed=3).named_parameters()}
+    return ScoreGradient(net=net, shape=SHAPE, classes=CLASSES, weights=weights)
+
+
+def transport(points: int, blur: float) -> Transport:
+    generator = torch.Generator().manual_seed(8)
+    return Transport(
+        points=torch.rand((CLASSES, points, 64), generator=generator) * 2 - 1,
+        potentials=torch.randn((CLASSES, points), generator=generator),
+        blur=blur,
+        weight=3.0,
     )
 
 
@@ -62,6 +82,20 @@ def feature_residual(kind: str, change: tuple[float, ...] | None = None, waving:
     return FeatureResidual(
         net=net, shape=SHAPE, weights=weights, centre=centre, scale=0.5, change=change, waves=waves if waving else None
     )
+
+
+def smaller_residual() -> Residual:
+    centre = torch.linspace(-1, 1, 16 * CLASSES).view(CLASSES, 16)
+    return Residual(centre=centre, scale=0.3, size=(4, 4))
+
+
+def smaller_feature_residual() -> FeatureResidual:
+    """Of pictures that are averaged down to half of their sides."""
+    net, shape = NetSpec(kind="convnet", width=4), (1, 4, 4)
+    network = build(net, shape, CLASSES, seed=4)
+    weights = {name: value.detach() for name, value in network.body.state_dict().items()}
+    centre = torch.linspace(-1, 1, CLASSES * network.features).view(CLASSES, network.features)
+    return FeatureResidual(net=net, shape=shape, weights=weights, centre=centre, scale=0.5, size=(4, 4))
 
 
 def cells() -> Cells:
@@ -103,9 +137,22 @@ MAPPINGS: dict[str, Map] = {
     "residual of warped features": feature_residual("convnet", (0.9, 0.1, 0.05, -0.1, 1.1, -0.05)),
     "residual of an mlp's features": feature_residual("mlp"),
     "residual and waves of features": feature_residual("convnet", waving=True),
+    "residual of smaller pictures": smaller_residual(),
+    "residual of smaller pictures' features": smaller_feature_residual(),
     "cells of a table": cells(),
     "cells that count differently": dataclasses.replace(cells(), weights=(1.0, 0.1, 7.0, 2.0, 2.0, 3.0, 0.5)),
     "random fourier": RandomFourier(spec=FourierSpec(numbers=64, features=50, bandwidth=0.7, seed=1)),
+    "record and label": Labelled(classes=CLASSES, weight=5.0, shift=1.0, scale=0.5),
+    "transport": transport(5, 0.1),
+    "transport to the nearest": transport(4, 1e-9),
+    "gradient of a score": score_gradient(MLP),
+    "gradient of a convnet's score": score_gradient(NetSpec(kind="convnet", width=4)),
+    "hermite": Hermite(spec=HermiteSpec(numbers=64, order=4, rho=0.8)),
+    "hermite with pairs": Hermite(
+        spec=HermiteSpec(
+            numbers=64, order=2, rho=0.8, pairs=9, pair_order=2, share=0.5, height=8, width=8, reach=2, seed=1
+        )
+    ),
 }
 mappings = pytest.mark.parametrize("name", MAPPINGS)
 
@@ -225,7 +272,7 @@ def test_short_rows_are_left_as_they_are() -> None:
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.lists(st.floats(width=32), min_size=64, max_size=64), st.integers(0, CLASSES - 1))
 def test_any_record_at_all_keeps_the_bound_after_encoding(values: list[float], label: int) -> None:
-    schema = Schema(name="tiny", shape=SHAPE, classes=("a", "b", "c"), records=100, high=16.0)
+    schema = Schema(name="tiny", shape=SHAPE, classes=("a", "b", "c"), records=100, high=16.0, low=0.0)
     x, y = some_records()
     encoded = encode(np.array(values, dtype=np.float32).reshape(1, *SHAPE), schema)
     assert encoded.isfinite().all() and encoded.abs().max() <= 1

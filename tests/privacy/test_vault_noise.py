@@ -23,7 +23,7 @@ from limbeck.vault.local import LocalVault
 from limbeck.vault.noise import Randomness, SecretStream, drawn_noise
 
 SIDE, CLASSES = 64, 3
-WIDE = Schema(name="wide", shape=(1, SIDE, SIDE), classes=("a", "b", "c"), records=30, high=16.0)
+WIDE = Schema(name="wide", shape=(1, SIDE, SIDE), classes=("a", "b", "c"), records=30, high=16.0, low=0.0)
 NUMBERS = SIDE * SIDE
 
 

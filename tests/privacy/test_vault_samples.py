@@ -26,7 +26,7 @@ SIDE, CLASSES, TIMES = 18, 3, 150
 RECORDS = SIDE * SIDE
 RATES = (0.5, 0.2, 0.03)
 LABELS = np.arange(RECORDS) % CLASSES
-SHOWN = Schema(name="shown", shape=(1, SIDE, SIDE), classes=("a", "b", "c"), records=RECORDS, high=16.0)
+SHOWN = Schema(name="shown", shape=(1, SIDE, SIDE), classes=("a", "b", "c"), records=RECORDS, high=16.0, low=0.0)
 Masks = NDArray[np.bool_]
 
 

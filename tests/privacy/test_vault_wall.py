@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -137,8 +138,10 @@ def _changed(value: Any) -> Any:
             return value[:-1]
         return (*value[:-1], _changed(value[-1])) if value else (0.5,) * 64
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        name = next(field.name for field in dataclasses.fields(value) if field.name not in ("kind", "clipping"))
-        return dataclasses.replace(value, **{name: _changed(getattr(value, name))})
+        names = [field.name for field in dataclasses.fields(value) if field.name not in ("kind", "clipping")]
+        for name in names:
+            with contextlib.suppress(BadInput):  # an entry that others have to fit
+                return dataclasses.replace(value, **{name: _changed(getattr(value, name))})
     if isinstance(value, bool):
         return not value
     return value + 1 if isinstance(value, int) else value * 0.5 + 0.1

@@ -135,8 +135,8 @@ def test_the_public_names_are_these() -> None:
 
     assert sorted(limbeck.__all__) == [
         "Certificate", "Column", "Condenser", "Evaluation", "Ledger", "LimbeckError", "LocalVault", "Plan", "Schema", "budget",
-        "condense", "draft", "load", "load_generator", "load_model", "make_plan", "open_source", "plan", "resume", "sample",
-        "set_budget", "verify",
+        "condense", "distil", "draft", "load", "load_generator", "load_model", "make_plan", "open_source", "plan", "resume",
+        "sample", "set_budget", "verify",
     ]  # fmt: skip
     assert set(api.__all__) == {*limbeck.__all__, "evaluate"}
     for name in limbeck.__all__:

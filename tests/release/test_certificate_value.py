@@ -17,6 +17,7 @@ from limbeck.files import as_json
 from limbeck.privacy.federation import Terms, views
 from limbeck.privacy.queries import TeacherVote
 from limbeck.release.certificate import FIELDS, MODEL, NAME, Certificate
+from limbeck.release.distilled import Distilled
 from limbeck.release.federated import Federated
 from limbeck.release.joined import Joined
 from limbeck.release.signature import Signature
@@ -27,6 +28,7 @@ KEPT = sorted((Path(__file__).parents[1] / "kept").rglob(NAME))
 SIGNATURE = Signature(algorithm="ed25519", public_key="00" * 32, value="00" * 64)
 TERMS = Terms(name="f", sites=("a", "b"), keys=("0" * 64, "1" * 64))
 FEDERATED = Federated(terms=TERMS, views=views((QUERY,), 1e-5, TERMS), parts=({"site": "a"},))
+DISTILLED = Distilled({"dataset": "a"}, {"per_class": 500})
 JOINED = Joined(({"dataset": "a"}, {"dataset": "b"}))
 VOTE = TeacherVote(label="votes", map="sign", clip=2.0, noise_multiplier=1.5, teachers=4)
 
@@ -45,6 +47,7 @@ def as_read(certificate: Certificate) -> dict[str, Any]:
         {"signature": SIGNATURE},
         {"federation": FEDERATED},
         {"joined": JOINED},
+        {"distilled": DISTILLED},
         {"epsilon": math.inf, "private": False, "releasable": False},
         {"queries": (QUERY, VOTE), "drawn": {"groups": 5, "votes": 0}},
     ],
@@ -55,8 +58,15 @@ def test_what_is_written_is_read_back(changes: dict[str, Any]) -> None:
 
 
 def test_every_field_is_written_and_only_these() -> None:
-    assert set(WHOLE.to_dict()) == FIELDS - {"content", "signature", "sampler_delta", "federation", "joined"}
-    more = {"federation": FEDERATED, "joined": JOINED}
+    assert set(WHOLE.to_dict()) == FIELDS - {
+        "content",
+        "signature",
+        "sampler_delta",
+        "federation",
+        "joined",
+        "distilled",
+    }
+    more = {"federation": FEDERATED, "joined": JOINED, "distilled": DISTILLED}
     whole = certificate_with(content=MODEL, signature=SIGNATURE, sampler_delta=1e-280, **more)
     assert set(whole.to_dict()) == FIELDS
 
@@ -75,7 +85,7 @@ def test_an_entry_of_another_form_is_refused(name: str, value: Any) -> None:
     else:
         values[name] = value
     if (
-        name in ("sampler_delta", "federation", "joined") and value == "missing"
+        name in ("sampler_delta", "federation", "joined", "distilled") and value == "missing"
     ):  # as before 0.4.0; of one vault, made at once
         return
     if (name, value) == ("queries", []):  # a list of none is a list; that it costs nothing is for verify to say

@@ -108,7 +108,7 @@ def test_what_cannot_be_meant_is_refused(where: str, words: str) -> None:
 
 
 def test_images_and_a_bare_text_are_refused() -> None:
-    image = Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=10)
+    image = Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=10, low=0, high=255)
     with pytest.raises(BadInput, match=r"no columns to ask about\. Choose a class with --class"):
         read_conditions(["age>6"], image)
     for wrong in ("age>60", [60], [None]):

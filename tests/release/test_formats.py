@@ -99,7 +99,7 @@ def test_plain_vectors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 def test_png_of_any_channels(channels: int) -> None:
-    schema = Schema(name="c", shape=(channels, 3, 2), classes=("a", "b"), records=2)
+    schema = Schema(name="c", shape=(channels, 3, 2), classes=("a", "b"), records=2, low=0, high=255)
     values = np.linspace(-1.2, 1.2, channels * 6).reshape(schema.shape)
     values[0, 0, 0] = np.nan
     decoded = images.decode(images.encode_png(values), schema, "picture")

@@ -214,13 +214,16 @@ def test_the_same_rows_whatever_kind_is_asked_for() -> None:
 
 
 def test_pictures_are_no_frame() -> None:
-    schema = Schema(name="scans", shape=(1, 2, 2), classes=("a", "b"), records=4)
+    schema = Schema(name="scans", shape=(1, 2, 2), classes=("a", "b"), records=4, low=0, high=255)
     with pytest.raises(BadInput, match="holds pictures"):
         to_arrow(np.zeros((1, 1, 2, 2), np.float32), np.zeros(1, np.int64), schema)
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
 def test_a_library_that_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa.array(
+        pytest.importorskip("pandas").Series([1])
+    )  # Arrow looks for pandas once, and would stumble over the None below
     monkeypatch.setitem(sys.modules, name, None)
     ways = {"pandas": to_pandas, "polars": to_polars}
     with pytest.raises(BadInput, match=rf"{name} is not installed.*limbeck\[frames\].*to_arrow"):

@@ -13,7 +13,7 @@ from stated import WHOLE
 
 @pytest.fixture
 def gray() -> Schema:
-    return Schema(name="tiny", shape=(1, 8, 8), classes=("cat", "dog"), records=600)
+    return Schema(name="tiny", shape=(1, 8, 8), classes=("cat", "dog"), records=600, low=0, high=255)
 
 
 @pytest.fixture

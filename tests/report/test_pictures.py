@@ -14,7 +14,9 @@ from limbeck.report.pictures import PAPER, image_grid, png_bytes, release_grid, 
 
 
 def images(shape: tuple[int, ...], classes: int, each: int = 3) -> tuple[np.ndarray, np.ndarray, Schema]:
-    schema = Schema(name="s", shape=shape, classes=tuple(f"class {i}" for i in range(classes)), records=10_000)
+    schema = Schema(
+        name="s", shape=shape, classes=tuple(f"class {i}" for i in range(classes)), records=10_000, low=0, high=255
+    )
     x = np.random.default_rng(0).normal(0, 2, (classes * each, *shape)).astype(np.float32)
     return x, np.repeat(np.arange(classes), each), schema
 

@@ -229,7 +229,7 @@ def test_strips_of_classes_with_and_without_records(gray: Schema) -> None:
     assert first is not None and first.count == 10 and first.source.startswith("data:image/png;base64,")
     assert second is None
     names = tuple(f"c{place}" for place in range(300))
-    many = Schema(name="many", shape=(3, 400, 200), classes=names, records=10_000)
+    many = Schema(name="many", shape=(3, 400, 200), classes=names, records=10_000, low=0, high=255)
     strips = class_strips(np.zeros((6, 3, 400, 200), np.float32), np.zeros(6, int), many)
     assert len(strips) == MOST_CLASSES and strips[0] is not None and strips[0].count == 5 and strips[0].height <= 40
 

@@ -44,7 +44,7 @@ def test_class_names_and_lists_are_labels_and_records_too() -> None:
 
 def test_init_only_stores_its_parameters() -> None:
     given = {"method": "nonsense", "epsilon": -1, "delta": "x", "per_class": object(), "settings": 3}
-    given |= {"ledger": 4, "device": None, "insecure_seed": "seed", "rows": "many"}
+    given |= {"ledger": 4, "device": None, "insecure_seed": "seed", "rows": "many", "schema": 5, "progress": 6}
     condenser = Condenser(**given)
     assert vars(condenser) == given == condenser.get_params()
     assert list(inspect.signature(Condenser).parameters) == list(condenser.get_params())
@@ -143,7 +143,7 @@ def test_plan_grant_ask_close() -> None:
 def test_the_default_method_is_that_of_the_commands_and_of_the_demonstration() -> None:
     """All of them leave it to the schema."""
     defaults = [inspect.signature(call).parameters["method"].default for call in (Condenser, runs.plan, runs.condense)]
-    image = Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=100)
+    image = Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=100, low=0, high=255)
     assert defaults == [None, None, None] and default_method(image) == demo.METHOD
 
 

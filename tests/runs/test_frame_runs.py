@@ -101,7 +101,7 @@ def test_a_frame_takes_mosaic_and_pictures_take_elixir() -> None:
     assert Condenser(epsilon=1.0).plan(LARGE).method == "mosaic"
     assert Condenser(epsilon=1.0, rows=7).plan(LARGE).settings["rows"] == 7
     assert clone(Condenser(rows=7)).get_params() == Condenser(rows=7).get_params()
-    pictures = limbeck.Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=5000)
+    pictures = limbeck.Schema(name="scans", shape=(1, 8, 8), classes=("a", "b"), records=5000, low=0, high=255)
     assert Condenser(epsilon=1.0).plan(pictures).method == "elixir"
     with pytest.raises(AttributeError, match="call fit first"):
         _ = Condenser().set_

@@ -274,7 +274,7 @@ def part_of_hash(records: Records, split: Split, part: int) -> Records:
     return records.only(in_hash_part(records, split, part))
 
 
-SCHEMA = Schema(name="all", shape=(3,), classes=("a", "b"), records=400, augmentation=())
+SCHEMA = Schema(name="all", shape=(3,), classes=("a", "b"), records=400, augmentation=(), low=0, high=255)
 
 
 def test_hash_parts_are_disjoint_and_together_the_whole(tmp_path: Path) -> None:

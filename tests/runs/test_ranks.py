@@ -15,7 +15,7 @@ import torch
 from limbeck.errors import BadInput, RankLost
 from limbeck.methods import method_named
 from limbeck.methods.elixir.method import Elixir
-from limbeck.methods.elixir.set_gradient import MOST_PARTS, SetGradient
+from limbeck.methods.elixir.set_descent import MOST_PARTS, SetDescent
 from limbeck.methods.parts.matching import class_means, clipped_rows
 from limbeck.methods.team import Alone, Work
 from limbeck.methods.works import WORKS
@@ -41,7 +41,7 @@ def team(request: pytest.FixtureRequest) -> Iterator[Ranks]:
     found.end()
 
 
-def work_of(classes: int = 10, per_class: int = 3) -> SetGradient:
+def work_of(classes: int = 10, per_class: int = 3) -> SetDescent:
     schema = dataclasses.replace(SCHEMA, classes=SCHEMA.classes[:classes])
     method = Elixir(per_class=per_class, T=1, width=4).resolved(schema, 1.0)
     pool = Pool(method._net(schema), schema.shape, classes, 1, CPU)
@@ -50,22 +50,34 @@ def work_of(classes: int = 10, per_class: int = 3) -> SetGradient:
     images = torch.rand((len(labels), *schema.shape), generator=rng) * 2 - 1
     question = method.questions(schema).new(3, pool.body_weights(pool.body(0)), images, labels)
     target = torch.randn((classes, question.rows(images, labels).shape[1]), generator=rng) * 0.01
-    return SetGradient(question=question, target=target, images=images, labels=labels)
+    first, second, mean = (torch.rand(images.shape, generator=rng) * 1e-3 for _ in range(3))
+    return SetDescent(
+        questions=(question, question), targets=(target, -target), labels=labels, images=images, first=first, second=second,
+        moves=torch.tensor(8.0), mean=mean, average=0.9, eta=0.02,
+    )  # fmt: skip
 
 
 # The method's own work
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
-def test_parts_of_a_gradient_are_the_gradient(classes: int) -> None:
+def test_parts_of_a_descent_are_the_descent(classes: int) -> None:
+    """Against the whole set at once, with the moments of Adam written out."""
     work = work_of(classes)
-    images = work.images.clone().requires_grad_(True)
-    rows = clipped_rows(work.question.rows(images, work.labels), 1.0)
-    loss = (class_means(rows, work.labels, classes) - work.target).square().sum()
-    expected = torch.autograd.grad(loss, images)[0]
+    images, first, second, mean = (each.clone().double() for each in (work.images, work.first, work.second, work.mean))
+    for move, (question, target) in enumerate(zip(work.questions, work.targets, strict=True), start=9):
+        seen = images.float().requires_grad_(True)
+        rows = clipped_rows(question.rows(seen, work.labels), 1.0)
+        slope = torch.autograd.grad((class_means(rows, work.labels, classes) - target).square().sum(), seen)[0].double()
+        first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope.square()
+        size = (second / (1 - 0.99**move)).sqrt() + 1e-8
+        images = (images - 0.02 * first / (1 - 0.9**move) / size).clamp(-1, 1)
+        mean = 0.9 * mean + 0.1 * images
     found = Alone().share(work, CPU)
     assert len(found) == work.parts == min(classes, MOST_PARTS)
-    torch.testing.assert_close(torch.cat(found), expected, rtol=1e-4, atol=1e-7)
+    expected = torch.stack([images, first, second, mean])
+    torch.testing.assert_close(torch.cat(found, dim=1).double(), expected, rtol=1e-4, atol=1e-6)
+    assert float(work.moves) == 8  # what it was made of stays
 
 
 def test_shared_out_it_has_the_same_bits(team: Ranks) -> None:
@@ -78,15 +90,15 @@ def test_shared_out_it_has_the_same_bits(team: Ranks) -> None:
 def test_a_rank_that_fails_ends_the_work_and_nobody_waits(
     team: Ranks, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    work, done = work_of(), SetGradient.done
+    work, done = work_of(), SetDescent.done
 
-    def failing(self: SetGradient, part: int, device: torch.device) -> torch.Tensor:
+    def failing(self: SetDescent, part: int, device: torch.device) -> torch.Tensor:
         if part == 1:  # that of rank 1
             raise RuntimeError("marker of a value")
         return done(self, part, device)
 
     with monkeypatch.context() as patched:
-        patched.setattr(SetGradient, "done", failing)
+        patched.setattr(SetDescent, "done", failing)
         with pytest.raises(RankLost, match="Rank 1"):
             ranks.RankTeam(team.group).share(work, CPU)
     assert "marker" not in capsys.readouterr().err

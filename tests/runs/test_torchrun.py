@@ -17,7 +17,7 @@ from limbeck.release.reader import read_release
 from limbeck.vault.ledger import Ledger
 from rank_processes import LIMBECK, Popen, ends, environment, free_port, started, torchrun, wait_for_step
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 RUN = (
     "condense", "digits", "--method", "elixir", "--epsilon", 1, "--per-class", 3, "--set", "T=40", "--set", "L=60", "--set",
     "networks=4", "--insecure-seed", 5, "--json",

@@ -17,7 +17,7 @@ from test_torchrun import RUN, alone, ledger, set_of, spent
 from rank_processes import LIMBECK, Popen, ends, environment, wait_for_step
 
 __all__ = ["ledger"]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 ADDRESS, PORT = ("10.77.7.1", "10.77.7.2"), 29777
 
 

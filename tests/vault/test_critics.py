@@ -18,7 +18,7 @@ from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ensemble.teachers import Batch, EnsembleSpec, balanced
 from limbeck.vault.ensemble.votes import CriticGradient
 
-SCHEMA = Schema(name="s", shape=(1, 8, 8), classes=("a", "b", "c"), records=120)
+SCHEMA = Schema(name="s", shape=(1, 8, 8), classes=("a", "b", "c"), records=120, low=0, high=255)
 CRITIC = Critic(shape=SCHEMA.shape, classes=3, width=2, warm=2, warm_steps=2, latent=4, generator_width=2, eta=1e-3)
 SPEC = EnsembleSpec(teachers=6, batch=4, steps=2, block=4)
 

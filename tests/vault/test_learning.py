@@ -15,7 +15,7 @@ from limbeck.vault.ensemble.teachers import Batch, Teacher
 
 SHAPE, CLASSES, TEACHERS = (1, 12, 12), 3, 2
 SPEC = EnsembleSpec(teachers=TEACHERS, batch=6)
-SCHEMA = Schema(name="few", shape=SHAPE, classes=tuple("abc"), records=40)
+SCHEMA = Schema(name="few", shape=SHAPE, classes=tuple("abc"), records=40, low=0, high=255)
 KINDS: list[Teacher] = [
     Critic(shape=SHAPE, classes=CLASSES, width=0),
     Critic(shape=SHAPE, classes=CLASSES, width=0, hidden=3),

@@ -26,8 +26,10 @@ from limbeck.data import Records
 from limbeck.errors import BadInput, DataUnreadable, LimbeckError, RunConflict, VaultUnreachable, WallBreach
 from limbeck.nets import NetSpec, build
 from limbeck.nets.features.fourier import FourierSpec
+from limbeck.nets.features.hermite import HermiteSpec
 from limbeck.vault.api import (
     Grant,
+    Hermite,
     Identity,
     Map,
     NetworkGradient,
@@ -37,6 +39,7 @@ from limbeck.vault.api import (
     Randomness,
     Residual,
     SecondMoment,
+    Transport,
     Vault,
 )
 from limbeck.vault.ledger import Ledger
@@ -374,10 +377,19 @@ def gradient_of(**changes: torch.Tensor) -> NetworkGradient:
     return NetworkGradient(net=CONVNET, shape=(1, 12, 12), classes=3, weights=weights)
 
 
+HERMITE = HermiteSpec(numbers=144, order=2, rho=0.5, pairs=9, share=0.5, height=12, width=12, reach=2)
+
+
+def transport_of(numbers: int) -> Transport:
+    return Transport(points=torch.zeros(3, 2, numbers), potentials=torch.zeros(3, 2), blur=0.1)
+
+
 MISFITS: dict[str, tuple[Map, Map]] = {
     "weights": (gradient_of(), gradient_of(**{"body.0.conv.bias": torch.zeros(7)})),
     "numbers": (RandomFourier(spec=FOURIER), RandomFourier(spec=dataclasses.replace(FOURIER, numbers=100))),
     "features": (RandomFourier(spec=FOURIER), RandomFourier(spec=dataclasses.replace(FOURIER, features=30))),
+    "pixels": (Hermite(spec=HERMITE), Hermite(spec=dataclasses.replace(HERMITE, numbers=288))),
+    "points": (transport_of(144), transport_of(100)),
     "centre": (SecondMoment(centre=(0.0,) * 144), SecondMoment(centre=(0.0,) * 5)),
     "shape": (
         RandomFeatures(net=SMALL_NET, shape=(1, 12, 12), seed=1),

@@ -94,6 +94,13 @@ def verify(
     if certificate.federation is not None:
         values["federation"] = _federation_values(certificate.federation)
         lines += _federation_lines(certificate.federation)
+    if certificate.distilled is not None:
+        source = certificate.distilled.source
+        values["distilled"] = {"sha256": certificate.distilled.sha256, "public_key": source["signature"]["public_key"]}
+        lines.append(
+            f"distilled from a release with this very epsilon, whose certificate is whole, too; that one signed by "
+            f"{source['signature']['public_key']}"
+        )
     if certificate.joined is not None:
         parts = [
             {name: part[name] for name in ("dataset", "epsilon", "delta", "records")}
@@ -127,6 +134,7 @@ def _federation_lines(federation: Federated) -> list[str]:
                 ("  against the server", finite_or_word(found.server.epsilon)),
                 ("  against the public, if no site tells", finite_or_word(found.public.epsilon)),
                 ("  against the server and all other sites", finite_or_word(found.all_told.epsilon)),
+                *([("  for a whole site as the unit", finite_or_word(found.site.epsilon))] if found.site else []),
                 *((f"  {site} signed with", key) for site, key in zip(terms.sites, terms.keys, strict=True)),
             ]
         ),

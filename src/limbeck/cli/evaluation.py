@@ -41,21 +41,23 @@ def evaluate(
             "--models",
             help="What to train, with commas: all (nineteen), nets (the papers' six), classical (GS-WGAN's thirteen), "
             "tables (logistic regression, boosted trees, an MLP), or names such as convnet, mlp, random-forest. "
-            "Default: the preset's, else tables for a table and a few networks for pictures.",
+            "Default: the preset's, else tables for a table and one convnet for pictures.",
         ),
     ] = None,
     repeats: Annotated[
         int | None,
         typer.Option(
-            "--repeats", help="How often to train each; those without chance once. Default: the preset's, mostly 3."
+            "--repeats",
+            help="How often to train each; those without chance once. Default: the preset's, mostly 3; 1 for pictures where "
+            "neither models nor a preset are named.",
         ),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
             "--preset",
-            help="How to train networks: paper (long), full, cpu (short), brief (real data); or a paper's own: psg, "
-            "psg-full, dpdc, datalens, gs-wgan. Default: cpu on a CPU, else paper.",
+            help="How to train networks: paper (long), full, cpu (short), quick (shorter), brief (real data); or a paper's own: "
+            "psg, psg-full, dpdc, datalens, gs-wgan. Default: cpu (quick above 64x64) on a CPU, else paper.",
         ),
     ] = None,
     calibrated: Annotated[

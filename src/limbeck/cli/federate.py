@@ -35,7 +35,10 @@ Collusion = Annotated[
     int, typer.Option("--collusion", help="With --noise shared: so many sites may tell the server what they know.")
 ]
 Block = Annotated[
-    int, typer.Option("--block", help="Questions to teachers that a site answers before the next one's turn.")
+    int,
+    typer.Option(
+        "--block", help="Questions to teachers that a site answers in a row; a generator stays there as long."
+    ),
 ]
 
 

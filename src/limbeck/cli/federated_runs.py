@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from limbeck.progress import Reporter
 
 Patience = Annotated[float, typer.Option("--patience", help="Seconds that a site has for an answer.")]
+WholeSite = Annotated[
+    bool,
+    typer.Option("--whole-site", help="Epsilon is for all records of a site, not for one. With teachers only."),
+]
 SECONDS_A_MESSAGE = 4  # Flower's own pace: a site looks for a message every three seconds
 
 
@@ -56,6 +61,7 @@ def run(
     delta: Delta = 1e-5,
     per_class: PerClass = None,
     settings: Set = None,
+    whole_site: WholeSite = False,
     patience: Patience = 600.0,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +74,8 @@ def run(
     federation = Federation.read(folder)
     plan = None
     if not is_unfinished(out):
-        plan = federated_plan(federation, method, settings_from(settings, per_class), epsilon_value(epsilon), delta)
+        chosen = settings_from(settings, per_class)
+        plan = federated_plan(federation, method, chosen, epsilon_value(epsilon), delta, whole_site)
     with _resumable(f"limbeck federate run {folder} --out {out}"), stoppable(out), reporter() as shown:
         _say(shown, federation, plan)
         transport = FlowerTransport(folder, federation, patience)
@@ -89,6 +96,7 @@ def simulate(
     delta: Delta = 1e-5,
     per_class: PerClass = None,
     settings: Set = None,
+    whole_site: WholeSite = False,
     noise: Noise = "site",
     collusion: Collusion = 0,
     block: Block = 1,
@@ -133,7 +141,8 @@ def simulate(
     if not unfinished:
         require_unused(out)
     chosen = settings_from(settings, per_class)
-    plan = None if unfinished else federated_plan(simulation.draft(), method, chosen, epsilon_value(epsilon), delta)
+    wanted = epsilon_value(epsilon)
+    plan = None if unfinished else federated_plan(simulation.draft(), method, chosen, wanted, delta, whole_site)
     federation = set_up(home, simulation)
     if plan is not None:
         give_budgets(home, simulation, plan)
@@ -150,10 +159,18 @@ def _say(shown: Reporter, federation: Federation, plan: Plan | None) -> None:
         shown.say("Going on with the unfinished run; what the sites answered before is not paid again.")
         return
     from limbeck.privacy.federation import views
+    from limbeck.privacy.queries import TeacherGradient, TeacherVote
 
     terms, found = federation.terms, views(plan.queries, plan.price.delta, federation.terms)
     shown.say(f"{plan.method} over {len(terms.sites)} sites, noise {terms.noise}: {_views_line(found)}")
     answers = sum(query.count for query in plan.queries)
+    if all(isinstance(query, TeacherGradient | TeacherVote) for query in plan.queries):
+        messages = len(terms.sites) * sum(math.ceil(query.count / terms.block) for query in plan.queries)
+        shown.say(
+            f"Up to {answers} answers of each site, {terms.block} in a row (--block), so some {messages} messages of about "
+            f"{SECONDS_A_MESSAGE} s, {messages * SECONDS_A_MESSAGE / 60:.0f} minutes for messages alone."
+        )
+        return
     shown.say(
         f"Up to {answers} answers of each site. A message takes about {SECONDS_A_MESSAGE} s, and methods that cannot ask "
         f"ahead need one for each answer: up to {answers * SECONDS_A_MESSAGE / 60:.0f} minutes for messages alone."
@@ -161,9 +178,10 @@ def _say(shown: Reporter, federation: Federation, plan: Plan | None) -> None:
 
 
 def _views_line(found: Views) -> str:
+    whole = "" if found.site is None else f"; {finite_or_word(found.site.epsilon)} for a whole site as the unit"
     return (
         f"epsilon {finite_or_word(found.server.epsilon)} against the server, {finite_or_word(found.public.epsilon)} against the "
-        f"public, {finite_or_word(found.all_told.epsilon)} if all other sites tell (delta {found.server.delta:g})"
+        f"public, {finite_or_word(found.all_told.epsilon)} if all other sites tell{whole} (delta {found.server.delta:g})"
     )
 
 

@@ -17,11 +17,16 @@ from limbeck.cli import (
     continual,
     curve,
     datasets,
+    distil,
+    doctor,
     evaluation,
     federated_runs,
     fidelity,
     join,
     ledger_roles,
+    owner,
+    publish,
+    rehearse,
     report,
     runs,
     sampling,
@@ -29,17 +34,19 @@ from limbeck.cli import (
     sweep,
     vault,
 )
+from limbeck.cli.groups import lay_out
 from limbeck.cli.memory import keep_freed_memory, limit_words
 from limbeck.cli.output import Stopped, Usage, fail, is_rank, own_rank
 from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 
 ON_RANKS = ("condense", "resume")  # what several processes of torchrun do together
-app = typer.Typer(name="limbeck", add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(name="limbeck", pretty_exceptions_enable=False)
 for commands in (
-    runs, checks, sampling, evaluation, fidelity, sweep, report, serve, continual, curve, budgets, ledger_roles, datasets, vault,
-    federated_runs, join,
+    runs, rehearse, checks, doctor, sampling, evaluation, fidelity, sweep, report, publish, serve, continual, curve, budgets,
+    ledger_roles, owner, datasets, vault, federated_runs, join, distil,
 ):  # fmt: skip
     commands.register(app)
+lay_out(app)
 
 
 @app.callback(invoke_without_command=True)

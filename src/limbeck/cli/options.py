@@ -53,7 +53,6 @@ Label = Annotated[str | None, typer.Option("--label", help="The label column of 
 Root = Annotated[
     Path | None, typer.Option("--root", help="A folder that holds the named sets. Default: $LIMBECK_DATA.")
 ]
-MethodName = Annotated[str, typer.Option("--method", help="How the set is made; see 'limbeck methods'.")]
 MethodOrDefault = Annotated[
     str | None,
     typer.Option(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limbeck.cli.asking import Yes, agree, warnings_for
 from limbeck.cli.datasets import ready
+from limbeck.cli.next_steps import after_the_demo, next_commands
 from limbeck.cli.options import (
     DataOrVault,
     Delta,
@@ -30,6 +34,8 @@ from limbeck.cli.options import (
     text_of,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
+from limbeck.cli.owner import ask_once
+from limbeck.cli.plan_lines import plan_lines
 from limbeck.errors import out_of_memory, ran_out
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.unit import adjacency_and_unit
@@ -77,6 +83,7 @@ def condense(
     ledger: LedgerPath = None,
     device: Device = "cpu",
     insecure_seed: InsecureSeed = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Turn a private data set into a small synthetic one. Its epsilon is booked first; it can be stopped and resumed."""
@@ -92,13 +99,16 @@ def condense(
         chosen = settings_from(settings, per_class)
         plan, source = plan_for(reference, method, chosen, epsilon_value(epsilon), delta, rows)
         ready(source)
+        if vault is None and group is None:
+            ask_once(ledger, as_json)
         with reporter() as shown:
+            agree(warnings_for(source.schema, plan, source), yes, shown)
             shown.say(
                 f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
                 f"{adjacency_and_unit(plan.price.adjacency, source.schema.unit)}. You may stop it with Ctrl-C and go on later."
             )
             outcome = run(request, plan, source, out, shown, group=group)
-    _emit_outcome(outcome, as_json)
+    emit_outcome(outcome, as_json)
 
 
 def resume(
@@ -115,7 +125,7 @@ def resume(
 
     with stoppable(run), ranks() as group, reporter() as shown:
         outcome = go_on(run, shown, ledger, vault_path=vault, group=group)
-    _emit_outcome(outcome, as_json)
+    emit_outcome(outcome, as_json)
 
 
 @contextlib.contextmanager
@@ -148,7 +158,7 @@ def stoppable(run: Path) -> Iterator[None]:
         raise out_of_memory("for this run", resume_command(run) if is_unfinished(run) else None) from None
 
 
-def _emit_outcome(outcome: Outcome, as_json: bool) -> None:
+def emit_outcome(outcome: Outcome, as_json: bool) -> None:
     emit(as_json, outcome.to_dict(), outcome_lines(outcome))
 
 
@@ -162,8 +172,8 @@ def outcome_lines(outcome: Outcome) -> list[str]:
         f"report    {release / 'report.html'}",
     ]
     if not outcome.releasable:
-        lines.append("NOT RELEASABLE: this set is not private. Never share it.")
-    return lines
+        return [*lines, "NOT RELEASABLE: this set is not private. Never share it."]
+    return [*lines, "next:", *(f"  {command}" for command in next_commands(release))]
 
 
 def plan(
@@ -178,42 +188,33 @@ def plan(
     schema: SchemaPath = None,
     label: Label = None,
     root: Root = None,
+    ledger: LedgerPath = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a run would ask and what it would cost. Reads no record, books nothing."""
+    """Show what a run would ask and cost, how long it takes, how useful its set will be. Reads no record, books nothing."""
     from limbeck.runs.planning import quote
 
     reference = data_reference(data, schema, label, root, vault)
-    found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta, rows)
-    emit(as_json, found.to_dict(), _plan_lines(found))
+    found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta, rows, ledger)
+    command = next_command(found)
+    emit(
+        as_json,
+        {**found.to_dict(), "next_command": command},
+        [*plan_lines(found), *found.forecast.lines, f"next      {command}"],
+    )
 
 
-def _plan_lines(found: Quote) -> list[str]:
-    drawn, price = found.plan, found.plan.price
-    rows = [("query", "map", "clip", "noise", "rate", "count", "share of the budget")] + [
-        (
-            query.label,
-            query.map,
-            f"{finite_or_word(query.clip)}"[:8],
-            f"{query.noise_multiplier:g}",
-            f"{query.chance:.6g}",
-            str(query.count),
-            f"{share:.1%}",
-        )
-        for query, share in zip(drawn.queries, drawn.shares, strict=True)
-    ]
-    epsilon, adjacency = finite_or_word(price.epsilon), adjacency_and_unit(price.adjacency, found.unit)
-    lines = [
-        f"{drawn.method} on {drawn.dataset}: epsilon {epsilon}, delta {price.delta:g}, {adjacency}",
-        f"PLD {finite_or_word(price.epsilon_pld)}, RDP {finite_or_word(price.epsilon_rdp)}",
-        *table(rows),
-    ]
-    if found.noise_multiplier_rdp is not None:
-        lines.append(
-            f"noise of '{drawn.queries[0].label}' {found.noise_multiplier:g}; by RDP alone, as in the papers, "
-            f"{found.noise_multiplier_rdp:g}"
-        )
-    return lines
+def next_command(found: Quote) -> str:
+    """What to type now: the same words as an attempt that costs nothing where there is a warning, else as the run itself."""
+    words = (
+        [word for word in sys.argv[1:] if word not in ("plan", "--json")]
+        if "plan" in sys.argv[1:2]
+        else [found.plan.dataset]
+    )
+    verb = "condense" if found.forecast.warning is None else "rehearse"
+    return shlex.join(
+        ["limbeck", verb, *words, "--out", f"{found.plan.dataset}-{'set' if verb == 'condense' else 'rehearsal'}"]
+    )
 
 
 def methods(as_json: Json = False) -> None:
@@ -265,5 +266,8 @@ def demo(
         f"release   {result['release']}",
         f"pictures  {result['pictures']}",
         f"report    {result['report']}",
+        "",
+        "Open the report in a browser. Then try:",
+        *(f"  {command:<58} {why}".rstrip() for command, why in after_the_demo(Path(result["release"]))),
     ]
     emit(as_json, result, lines)

@@ -14,7 +14,7 @@ from limbeck.cli.options import (
     Json,
     Label,
     LedgerPath,
-    MethodName,
+    MethodOrDefault,
     Root,
     SchemaPath,
     Set,
@@ -41,7 +41,7 @@ def sweep(
     out: Annotated[Path, typer.Option("--out", help="The sweep's folder: a new one, or one to go on with.")],
     data: DataOrVault = None,
     vault: VaultPath = None,
-    method: MethodName = "ldpdc",
+    method: MethodOrDefault = None,
     repeat: Annotated[
         int, typer.Option("--repeat", help="How many sets to make at every point. Each is paid for.")
     ] = 1,
@@ -72,6 +72,7 @@ def sweep(
     """
     from limbeck.experiments.sweep import run_sweep
     from limbeck.experiments.sweep_plan import Sweep
+    from limbeck.methods import default_method
     from limbeck.runs.execution import checked_device
     from limbeck.runs.request import Request, RunOptions
 
@@ -85,7 +86,7 @@ def sweep(
     request = Request(data=reference, options=RunOptions(ledger=text_of(ledger), device=device))
     assert reference.data is not None
     spec = Sweep(
-        method=method,
+        method=method or default_method(reference.source().schema),
         vary=_varied(vary),
         settings=settings_from(settings, None),
         epsilon=epsilon_value(epsilon),

@@ -13,6 +13,8 @@ from limbeck.data.surveyed import Survey
 from limbeck.errors import BadInput
 from limbeck.privacy.schema import Column, Schema
 
+ASKED = ("flip", "color")  # changes that may make another picture of what is medical or written
+
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
@@ -40,7 +42,7 @@ def written(found: Survey, name: str, where: str) -> Draft:
         raise BadInput(
             f"The records of {where} have names or values that no schema can hold; write one by hand."
         ) from None
-    return Draft(text=text, left_out=found.left_out, remarks=found.remarks)
+    return Draft(text=text, left_out=found.left_out, remarks=(*found.remarks, *found.picture_remarks))
 
 
 def _text(value: str) -> str:
@@ -159,7 +161,9 @@ def _unconfirmed(found: Survey) -> list[str]:
     classes = ["classes"] if found.label else []
     if found.columns:
         return [*classes, "records", *persons, *(f"columns.{column.name}" for column in found.columns)]
-    return [*classes, "records", *persons, "shape", "low", "high"]
+    resize = ["resize"] if found.resize else []
+    asked = ["augmentation"] if found.asks_of_changes else []
+    return [*classes, "records", *persons, "shape", *resize, "low", "high", *asked]
 
 
 def _form(found: Survey) -> list[str]:
@@ -174,12 +178,26 @@ def _form(found: Survey) -> list[str]:
         note = "# Numbers per record, and the range that all values lie in; values outside are clamped."
         return [note, shape, *bounds, "augmentation = []"]
     return [
+        *(f"# {remark}" for remark in found.picture_remarks),
         "# Channels, height, width; and the range that all values lie in (0 to 255 for ordinary images).",
         shape,
+        *([f"resize = {_text(found.resize)}"] if found.resize else []),
         *bounds,
         "",
-        "# Changes of an image that keep its class. Take out flip where a mirrored image means something else.",
-        f"augmentation = {_list(ALL_FAMILIES)}",
+        *_change_lines(found),
+    ]
+
+
+def _change_lines(found: Survey) -> list[str]:
+    if not found.asks_of_changes:
+        return [
+            "# Changes of an image that keep its class. Take out flip where a mirrored image means something else.",
+            f"augmentation = {_list(ALL_FAMILIES)}",
+        ]
+    return [
+        "# Changes of an image that keep its class. Does a mirrored one mean the same? In scans and in writing it seldom does;",
+        '# if so here, add "flip". And "color", if brightness and contrast may change.',
+        f"augmentation = {_list([family for family in ALL_FAMILIES if family not in ASKED])}",
     ]
 
 

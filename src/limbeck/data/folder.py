@@ -47,6 +47,12 @@ def pictures(folder: Path, by_person: bool) -> list[Picture]:
     ]
 
 
+def no_image(folder: Path, hint: str = "") -> DataUnreadable:
+    return DataUnreadable(
+        f"{folder} holds no image; expected one sub-folder of images per class{hint}. Read are {images.READ}."
+    )
+
+
 def _require_persons(folder: Path, subs: list[Path], schema: Schema) -> None:
     if schema.by_person and not any(class_folders(sub) for sub in subs):
         raise no_unit(
@@ -74,7 +80,7 @@ def read(folder: Path, schema: Schema) -> Records:
     for sub in subs:
         files += [(picture, index[sub.name]) for picture in pictures(sub, schema.by_person)]
     if not files:
-        raise DataUnreadable(f"{folder} holds no image; expected one sub-folder of images per class.")
+        raise no_image(folder)
     kind = images.raw_dtype(schema)
     require_count(len(files), schema, folder)
     require_room(len(files) * schema.numbers * np.dtype(kind).itemsize, folder, schema)

@@ -5,8 +5,8 @@ Every column comes through Arrow. What is checked is the form of a frame (names,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from limbeck.errors import BadInput
 from limbeck.privacy.schema import Column, Schema
 
 PANDAS, POLARS, ARROW = "pandas", "polars", "arrow"
+# What is no frame but comes back as it went in, too: see `limbeck.data.torch_dataset` and `limbeck.data.hf_dataset`.
+TORCH, HUGGING_FACE = "torch", "hugging face"
 KINDS = {("pandas", "DataFrame"): PANDAS, ("polars", "DataFrame"): POLARS, ("pyarrow", "Table"): ARROW}
 # Types without one value that could be a number, a date or a word of a list.
 ODD = ("is_nested", "is_binary", "is_large_binary", "is_fixed_size_binary", "is_duration", "is_time", "is_interval")
@@ -30,12 +32,15 @@ ODD = ("is_nested", "is_binary", "is_large_binary", "is_fixed_size_binary", "is_
 class Form:
     """What a frame looks like: its kind, the names of its columns in order, and the type of each in the frame's own terms.
 
+    words: of the columns that held numbers of words (the ClassLabel of Hugging Face), those words in order.
+
     It stays in the process that was given the frame and is no part of a release: pandas turns whole numbers into floats when a
     record lacks one, so a type may tell something about a record.
     """
 
     kind: str
     types: dict[str, Any]
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def frame_kind(value: object) -> str | None:
@@ -74,7 +79,7 @@ def form_of(frame: Any) -> Form:
 
 def form_with(form: Form, name: str, values: Any) -> Form:
     """The form with a column that was given beside the frame, last, if its type is one of the frame's library."""
-    own = {PANDAS: ("pandas", "numpy"), POLARS: ("polars",), ARROW: ("pyarrow",)}[form.kind]
+    own = {PANDAS: ("pandas", "numpy"), POLARS: ("polars",), ARROW: ("pyarrow",)}.get(form.kind, ())
     if name in form.types or type(values).__module__.split(".")[0] not in own:
         return form
     dtype = values.type if form.kind == ARROW else values.dtype

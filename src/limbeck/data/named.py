@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from limbeck.errors import BadInput
+from limbeck.errors import BadInput, did_you_mean
 from limbeck.privacy.schema import Column, Schema
 
 ALL_FAMILIES = ("color", "crop", "cutout", "flip", "scale", "rotate")
@@ -97,7 +97,14 @@ def _images(
     high: float = 255.0,
 ) -> Schema:
     return Schema(
-        name=name, shape=shape, classes=classes, records=sum(sizes), class_sizes=sizes, augmentation=families, high=high
+        name=name,
+        shape=shape,
+        classes=classes,
+        records=sum(sizes),
+        class_sizes=sizes,
+        augmentation=families,
+        high=high,
+        low=0.0,
     )
 
 
@@ -166,5 +173,6 @@ NAMED: dict[str, NamedSet] = {
 
 def named_set(name: str) -> NamedSet:
     if name not in NAMED:
-        raise BadInput(f"'{name}' is not a named set; known are: {', '.join(NAMED)}.", "limbeck data list")
+        hint = did_you_mean(name, NAMED)
+        raise BadInput(f"'{name}' is not a named set.{hint} Known are: {', '.join(NAMED)}.", "limbeck data list")
     return NAMED[name]

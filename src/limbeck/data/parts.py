@@ -133,12 +133,14 @@ def _reading(whole: Schema, by_class: bool) -> str:
     """A digest of the entries that decide which part a record is in.
 
     By class these are the order of the classes and where the label stands. A hash of a record is one of its encoded numbers, so
-    the columns, too; a person's is one of the id alone.
+    the columns and how pictures are resized, too; a person's is one of the id alone.
     """
     if whole.by_person:
         return ""
     entries = ["classes", "label", *([] if by_class else ["shape", "columns"])]
     values = whole.to_dict()
+    if whole.resize is not None and not by_class:  # a picture at another size, or depth, has other numbers
+        entries += ["resize", "low", "high"]
     text = json.dumps({entry: values[entry] for entry in entries if entry in values}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

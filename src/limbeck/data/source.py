@@ -20,7 +20,7 @@ from limbeck.data.streams.layouts import Streamer, as_shards, streamer
 from limbeck.data.streams.memory import VARIABLE as MEMORY
 from limbeck.data.streams.memory import most_held, require_memory
 from limbeck.data.streams.stream import RecordStream, sentences
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError, did_you_mean
 from limbeck.privacy.schema import Schema
 
 __all__ = ["DataSource", "Records", "layout", "open_source"]
@@ -116,7 +116,10 @@ def open_source(
         return _open_shards(base, chosen, schema_path, label, default)
     path = Path(base).expanduser()
     if not base or not path.exists():
-        raise DataNotFound(f"'{spec}' is neither a named set ({', '.join(NAMED)}) nor a path.", "limbeck data list")
+        hint = did_you_mean(base, [*NAMED, *_beside(path)])
+        raise DataNotFound(
+            f"'{spec}' is neither a named set ({', '.join(NAMED)}) nor a path.{hint}", "limbeck data list"
+        )
     require_plain(path)
     try:
         files, has_splits = layout(path, split)
@@ -127,6 +130,14 @@ def open_source(
     shown = f"./{path}" if str(path) in NAMED else str(path)  # as it has to be written to be opened again
     where = f"{shown}:{split}" if has_splits else shown
     return _source_of(files, _schema_for(path, schema_path, label, default), where)
+
+
+def _beside(path: Path) -> list[str]:
+    """What lies in the folder that a path would lie in, as it would be written; the nearest may be meant."""
+    try:
+        return [str(path.parent / each.name) for each in path.parent.iterdir()] if path.name else []
+    except OSError:
+        return []
 
 
 def _open_shards(

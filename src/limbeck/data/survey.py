@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from limbeck.data import arrays, csv_file, folder, idx, images, npy, parquet
-from limbeck.data.limits import require_room
+from limbeck.data import arrays, csv_file, folder, idx, npy, parquet
 from limbeck.data.records import Array, require_one_label, require_pairs
 from limbeck.data.rounding import round_range
+from limbeck.data.survey_pictures import PictureForm, form_of, looks_medical
 from limbeck.data.survey_table import class_sizes, no_person_column, parquet_columns, survey_table
 from limbeck.data.survey_units import Persons, looks_like_persons, tally
 from limbeck.data.surveyed import Survey, Wanted
 from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, DataUnreadable
+
+# Headers of a Parquet file's images: how many are looked at, and how many rows are unpacked for it at a time.
+MOST_LOOKED_AT, HEADERS_AT_ONCE = 20_000, 64
 
 
 def survey(path: Path, wanted: Wanted) -> Survey:
@@ -58,20 +63,26 @@ def _survey_folder(path: Path, wanted: Wanted) -> Survey:
     if not listed:
         deeper = any(folder.class_folders(sub) for sub in folder.class_folders(path)) and unit is None
         hint = "; where each class has one sub-folder per person, say so with --unit person" if deeper else ""
-        raise DataUnreadable(f"{path} holds no image; expected one sub-folder of images per class{hint}.")
-    shape, high = _picture_form(listed[0].file, f"The first image in {path}")
+        raise folder.no_image(path, hint)
+    # By its number: no schema says yet that the names of folders are public.
+    form = form_of((picture.file, f"Picture {number} of {path}") for number, picture in enumerate(listed, 1))
+    assert form is not None
     sizes = {name: len(each) for name, each in found.items()}
     codes = unit_codes([picture.person for picture in listed], str(path))
-    return Survey(shape=shape, low=0, high=high, sizes=sizes, persons=None if unit is None else tally(unit, codes))
+    persons = None if unit is None else tally(unit, codes)
+    return _pictured(form, Survey(shape=form.shape, low=0, high=1, sizes=sizes, persons=persons), path.resolve().name)
 
 
-def _picture_form(image: bytes | Path, where: str) -> tuple[tuple[int, int, int], float]:
-    with images.opened(image, where) as picture:
-        require_room(picture.width * picture.height * 8, where)
-        picture = images.upright(picture)
-        deep = picture.mode.startswith(images.DEEP_MODES)
-        channels = 1 if deep or picture.mode in ("L", "1") else 3
-        return (channels, picture.height, picture.width), 65535 if deep else 255
+def _pictured(form: PictureForm, found: Survey, name: str) -> Survey:
+    """With what was seen of the pictures. name: of the file or folder, which may say what they are of."""
+    return replace(
+        found,
+        low=form.low,
+        high=form.high,
+        resize=form.resize,
+        careful=form.dicom or looks_medical(name, *found.sizes),
+        picture_remarks=form.remarks,
+    )
 
 
 def _survey_idx(path: Path, unit: str | None) -> Survey:
@@ -118,21 +129,29 @@ def _survey_parquet(path: Path, wanted: Wanted) -> Survey:
         for batch in parquet.batches(file, [found], path, None, parquet.CHUNK):
             labels.update(cell if isinstance(cell, Hashable) else None for cell in parquet.cells(batch.column(found)))
         persons = None if unit is None else _parquet_persons(file, unit, path)
-        first = next(parquet.batches(file, [image], path, None, 1), None)
-        if first is None:
+        form = form_of(islice(_parquet_pictures(file, image, path), MOST_LOOKED_AT))
+        if form is None:
             raise DataUnreadable(f"{path} holds no record.")
-        data = parquet.picture_bytes(parquet.pictures(first.column(image))[0], str(path))
-        shape, high = _picture_form(data, f"The first image in {path}")
         class_names = parquet.class_names(file.schema_arrow.metadata, found)
-    return Survey(
-        shape=shape,
+    survey = Survey(
+        shape=form.shape,
         low=0,
-        high=high,
+        high=1,
         sizes=class_sizes(labels, class_names),
         label=found,
         persons=persons,
         maybe_persons=tuple(name for name in names if unit is None and looks_like_persons(name)),
     )
+    return _pictured(form, survey, path.name)
+
+
+def _parquet_pictures(file: Any, image: str, path: Path) -> Iterator[tuple[bytes, str]]:
+    row = 0
+    for batch in parquet.batches(file, [image], path, None, HEADERS_AT_ONCE):
+        for cell in parquet.pictures(batch.column(image)):
+            where = f"{path}, row {row}"
+            yield parquet.picture_bytes(cell, where), where
+            row += 1
 
 
 def _parquet_persons(file: Any, unit: str, path: Path) -> Persons:

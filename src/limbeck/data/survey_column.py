@@ -16,7 +16,7 @@ from limbeck.data.rounding import round_range, round_years
 from limbeck.data.survey_units import looks_like_persons
 from limbeck.data.units import MISSING
 from limbeck.errors import BadInput
-from limbeck.privacy.currency import FORMATS, POINT, amount, looks_like_money
+from limbeck.privacy.currency import FORMATS, POINT, amount, looks_like_money, unit_of
 from limbeck.privacy.dates import DATE, DAY, TIME, iso_text, moment
 from limbeck.privacy.schema import Column
 
@@ -25,6 +25,7 @@ MOST_CATEGORIES = 100
 MOST_KEPT, LEAST_EACH = 1000, 4
 LONGEST_CATEGORY = 1000
 MANY_WORDS = 5
+MOST_UNITS = 5  # currencies that are named
 # Fewer rows say nothing about whether a value is that of one record alone.
 FEW_ROWS = 20
 # So many rows are numbered 0, 1, 2 ... by nothing but a counter.
@@ -73,7 +74,8 @@ def look(name: str, cells: Sequence[str]) -> Finding:
                 numbers = np.array([amount(cell, form) for cell in values])
             except ValueError:
                 continue
-            return _money(name, numbers, np.fromiter(values.values(), dtype=np.int64), form, missing)
+            found = _money(name, numbers, np.fromiter(values.values(), dtype=np.int64), form, missing)
+            return _told_apart(found, values)
     found = _categorical(name, values if is_code else texts, missing if is_code else sum(texts.values()) < len(cells))
     return _as_code(found) if is_code else found
 
@@ -93,6 +95,18 @@ def _as_code(found: Finding) -> Finding:
     if found.column is None:
         return Finding(None, f"{found.says}; its digits are a code, such as a zip code, and no number")
     return Finding(found.column, f"Its digits are read as a code, not as a number. {found.says}".strip())
+
+
+def _told_apart(found: Finding, values: Iterable[str]) -> Finding:
+    """Numbers alone are kept of an amount, so one in dollars and one in euros would be the same."""
+    units = sorted({unit for value in values if (unit := unit_of(value))})
+    if found.column is None or len(units) < 2:
+        return found
+    named = ", ".join(units[:MOST_UNITS]) + (", ..." if len(units) > MOST_UNITS else "")
+    return Finding(
+        found.column,
+        f"Amounts are in several currencies ({named}), which are not told apart: convert them first. {found.says}",
+    )
 
 
 def _money(name: str, numbers: Array, each: Array, form: str, missing: bool) -> Finding:

@@ -26,7 +26,8 @@ class Survey:
     """What was found. `says` is what the owner should know of a column; `left_out` are the others, each with the reason.
 
     sizes: records of each class; without a label there is none, and `label` is empty. label_at: how many of the columns stand
-    before the label, where not all do.
+    before the label, where not all do. careful: the pictures may be medical, so nothing is proposed that might change what they
+    show. picture_remarks: what the owner should know of them.
     """
 
     shape: tuple[int, ...]
@@ -43,7 +44,15 @@ class Survey:
     targets: tuple[str, ...] = ()
     label_at: int | None = None
     remarks: tuple[str, ...] = ()
+    resize: str | None = None
+    careful: bool = False
+    picture_remarks: tuple[str, ...] = ()
 
     @property
     def records(self) -> int:
         return sum(self.sizes.values()) if self.label else self.rows
+
+    @property
+    def asks_of_changes(self) -> bool:
+        """Whether a mirrored or recoloured picture may show something else: grey ones (scans, digits), and medical ones."""
+        return len(self.shape) == 3 and (self.careful or self.shape[0] == 1)

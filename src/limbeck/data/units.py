@@ -62,7 +62,7 @@ def require_one_id(shape: tuple[int, ...], kind: np.dtype[Any], where: str) -> N
         raise DataUnreadable(f"{where} holds the persons as type {kind}; their ids must be whole numbers or texts.")
 
 
-def no_unit(path: Path, what: str, schema: Schema, found: str) -> DataUnreadable:
+def no_unit(path: Path | str, what: str, schema: Schema, found: str) -> DataUnreadable:
     """For a file that lacks what the schema's unit names. Of the names in the file none is repeated."""
     return DataUnreadable(
         f"{path} has no {what}, which is the unit of the schema of '{schema.name}' and says who a record is about; {found}."

@@ -42,3 +42,12 @@ def f1_of_classes(truth: Array, answers: Array, classes: int) -> tuple[float | N
         both = int(actual.sum()) + int(claimed.sum())
         found.append(200.0 * int((actual & claimed).sum()) / both if actual.any() else None)
     return tuple(found)
+
+
+def confusions(truth: Array, answers: Array, classes: int) -> Array:
+    """(classes, classes): how many test records of the row's class were taken for the column's.
+
+    >>> confusions(np.array([0, 0, 1]), np.array([0, 1, 1]), 2).tolist()
+    [[1, 1], [0, 1]]
+    """
+    return np.bincount(truth * classes + answers, minlength=classes * classes).reshape(classes, classes)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.evaluate.by_class import area_under_curves, f1_of_classes
+from limbeck.evaluate.by_class import area_under_curves, confusions, f1_of_classes
 from limbeck.evaluate.classical import RECIPES, accuracy_of, answers_of
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.models import build_model
@@ -27,6 +27,7 @@ from limbeck.nets import NetSpec, Network
 from limbeck.nets.training.descent import descend, likes_channels_last, logits_of, prepare
 
 SCORED_AT_ONCE = 100
+MOST_CLASSES = 100  # of a matrix of confusions, which grows with their square
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Score:
     `mean`. areas: under the ROC curve in percent, of each network where there are two classes, because with classes of
     unequal size accuracy alone says little; of a table for every model, over more classes the mean of one against the rest.
     f1: of a table, of each fit and each class, in percent. by_test: of each fit its accuracy on each test set.
+    confusion: over all fits, test records by true class and by answer; where there is one test set.
     """
 
     mean: float
@@ -48,6 +50,7 @@ class Score:
     areas: tuple[float, ...] = ()
     f1: tuple[tuple[float | None, ...], ...] = ()
     by_test: tuple[tuple[float, ...], ...] = field(default=(), compare=False)
+    confusion: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -158,8 +161,13 @@ def score_model(
         tuple(fit.area for fit in found if fit.area is not None),
         tuple(fit.f1 for fit in found if fit.f1),
         tuple(fit.accuracies for fit in found),
+        _added([fit.confusion for fit in found if fit.confusion is not None]),
         time.monotonic() - began,
     )
+
+
+def _added(matrices: list[NDArray[np.int64]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, sum(matrices[1:], matrices[0]).tolist())) if matrices else ()
 
 
 class _Fit(NamedTuple):
@@ -169,12 +177,18 @@ class _Fit(NamedTuple):
     best: float | None = None
     area: float | None = None
     f1: tuple[float | None, ...] = ()
+    confusion: NDArray[np.int64] | None = None
 
 
 def _scored(truth: NDArray[np.int64], answers: NDArray[np.int64], scores: NDArray[np.float64], classes: int) -> _Fit:
     """One fit on one test set, with every class scored for itself."""
     right = 100.0 * float((answers == truth).mean())
-    return _Fit((right,), None, area_under_curves(truth, scores), f1_of_classes(truth, answers, classes))
+    areas, f1 = area_under_curves(truth, scores), f1_of_classes(truth, answers, classes)
+    return _Fit((right,), None, areas, f1, _confusion(truth, answers, classes))
+
+
+def _confusion(truth: NDArray[np.int64], answers: NDArray[np.int64], classes: int) -> NDArray[np.int64] | None:
+    return confusions(truth, answers, classes) if classes <= MOST_CLASSES else None
 
 
 def _classical_fit(model: str, task: Task, seed: int) -> _Fit:
@@ -207,8 +221,10 @@ def _network_fit(model: str, task: Task, preset: Preset, seed: int, device: torc
         fit = _scored(_hard(first.y).numpy(), logits.argmax(1).numpy(), logits.softmax(1).numpy(), task.classes)
         return fit._replace(best=max(seen) if seen else None)
     area = area_under_curve(network, first.x, first.y) if task.classes == 2 and alone else None
-    if seen:
-        return _Fit((seen[-1],), max(seen), area)
+    if alone:
+        truth, answers = _hard(first.y).numpy(), _logits(network, first.x, first.y).argmax(1).numpy()
+        right = seen[-1] if seen else 100.0 * int((answers == truth).sum()) / len(truth)
+        return _Fit((right,), max(seen) if seen else None, area, (), _confusion(truth, answers, task.classes))
     return _Fit(tuple(accuracy(network, test.x, test.y) for test in task.tests), None, area)
 
 

@@ -100,6 +100,7 @@ class Evaluation:
             skipped=row.skipped,
             area_under_curve=row.area_under_curve,
             f1=row.f1,
+            confusion=row.confusion,
             library=row.library,
         )
 

@@ -18,6 +18,7 @@ from limbeck.errors import BadInput
 from limbeck.evaluate.cnn import SMALLEST_SIDE, cnn
 from limbeck.evaluate.presets import UNIT, Preset
 from limbeck.nets import NetSpec, Network, Shape, build
+from limbeck.nets.architectures.convnet import USUAL_DEPTH, usual_depth
 
 ARCHITECTURES = ("convnet", "lenet", "alexnet", "vgg11", "resnet18", "mlp")
 CLASSIFIERS = (
@@ -118,11 +119,12 @@ def _fresh(model: str | NetSpec, shape: Shape, classes: int, preset: Preset, see
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             return cnn(shape, classes)
-    return build(network_spec(model, preset), shape, classes, seed)
+    return build(network_spec(model, preset, shape), shape, classes, seed)
 
 
-def network_spec(model: str, preset: Preset) -> NetSpec:
-    """The spec of a network's name. "linear" is softmax regression."""
+def network_spec(model: str, preset: Preset, shape: Shape) -> NetSpec:
+    """The spec of a network's name. "linear" is softmax regression. A convnet is deeper for larger pictures."""
     if model == "linear":
         return NetSpec(kind="mlp", depth=1)
-    return NetSpec(kind=model, width=preset.width if model in SCALED else 128)
+    depth = usual_depth(shape) if model == "convnet" else USUAL_DEPTH
+    return NetSpec(kind=model, width=preset.width if model in SCALED else 128, depth=depth)

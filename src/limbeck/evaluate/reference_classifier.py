@@ -25,6 +25,7 @@ from limbeck.evaluate.downstream import train
 from limbeck.evaluate.presets import Preset
 from limbeck.files import write_atomic
 from limbeck.nets import NetSpec, Network, build
+from limbeck.nets.architectures.convnet import usual_depth
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
 from limbeck.vault.encoding import encode
@@ -77,7 +78,7 @@ def reference_classifier(
         raise BadInput(f"The judge can be trained for 1 to {MOST_EPOCHS} epochs, got {epochs}.")
     length = epochs or epochs_for(len(records))
     kind = "convnet" if schema.is_image else "mlp"
-    spec = NetSpec(kind=kind, width=TRAINING.width if schema.is_image else 128)
+    spec = NetSpec(kind=kind, width=TRAINING.width if schema.is_image else 128, depth=usual_depth(schema.shape))
     path = cache_folder() / "judges" / f"{_fingerprint(records, schema, spec, length, seed)}.safetensors"
     network = build(spec, schema.shape, len(schema.classes), seed)
     if _restore(network, path):

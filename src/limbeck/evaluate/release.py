@@ -17,7 +17,7 @@ from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.baselines import Ceiling, ClassifiersMean, Control, calibrated
 from limbeck.evaluate.compatible import require_compatible, require_learnable
 from limbeck.evaluate.decoded import decoded, form_of_rows, is_table
-from limbeck.evaluate.duration import duration_words, expected_seconds
+from limbeck.evaluate.duration import convnet_seconds, duration_words, expected_seconds
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.labelled import Labelled, load_labelled, majority_rate
 from limbeck.evaluate.protocol import EvaluationProtocol, Scoring
@@ -131,6 +131,12 @@ def _training(found: Release) -> TrainingSet:
 
 
 def _say_how_long(own: TrainingSet, scoring: Scoring, reporter: Reporter) -> None:
+    if own.x.dim() == 4:
+        seconds = convnet_seconds(scoring, len(own.y), own.x.shape[1:])
+        if seconds is not None:
+            times = "" if scoring.repeats == 1 else f", {scoring.repeats} times"
+            reporter.say(f"one ConvNet on {len(own.y)} images{times}: {duration_words(seconds)} on one core")
+        return
     seconds = expected_seconds(scoring, len(own.y), own.x.shape[1], own.classes) if own.names else None
     if seconds is not None:
         models = ", ".join(choice.model for choice in scoring.choices)

@@ -18,6 +18,7 @@ class Row:
     best_on_test: of the best epoch on the test set, which `selection` calls optimistic. control, ceiling: the accuracy
     on noise with the same labels, and on real records. calibrated: the accuracy in percent of the ceiling.
     f1: of a table, by the name of the class. library: what fitted the model, where that depends on the machine.
+    confusion: over all fits, test records by true class and by answer, in the order of the schema's classes.
     """
 
     model: str
@@ -36,6 +37,7 @@ class Row:
     ceiling: float | None = None
     calibrated: float | None = None
     skipped: str | None = None
+    confusion: tuple[tuple[int, ...], ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -52,6 +54,8 @@ class Row:
             values["area_under_curve"] = self.area_under_curve.to_dict()
         if self.f1 is not None:
             values["f1"] = {name: each.to_dict() for name, each in self.f1.items()}
+        if self.confusion is not None:
+            values["confusion"] = [list(row) for row in self.confusion]
         return values | self._plain("control", "ceiling", "calibrated")
 
     def _plain(self, *names: str) -> dict[str, Any]:
@@ -77,4 +81,18 @@ class Row:
             ceiling=number(values.get("ceiling")),
             calibrated=number(values.get("calibrated")),
             skipped=str(values["skipped"]) if values.get("skipped") else None,
+            confusion=_matrix(values.get("confusion")),
         )
+
+
+def _matrix(value: object) -> tuple[tuple[int, ...], ...] | None:
+    """A square of counts; None for anything else."""
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(row, list) and len(row) == len(value) for row in value)
+    ):
+        return None
+    if not all(type(cell) is int and cell >= 0 for row in value for cell in row):
+        return None
+    return tuple(tuple(row) for row in value)

@@ -85,6 +85,7 @@ class Outcome:
             selection=OPTIMISTIC if score and score.best else None,
             area_under_curve=Accuracy.of(score.areas) if score and score.areas else None,
             f1=self._f1(score) if score and score.f1 else None,
+            confusion=score.confusion if score and score.confusion else None,
             library=boosting_library() if score and self.model == BOOSTED else None,
             skipped=self.skipped if score is None else None,
         )

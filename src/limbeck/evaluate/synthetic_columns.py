@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from limbeck.data.records import Array
 from limbeck.evaluate.bins import Axis, axes_cut
 from limbeck.evaluate.decoded import decoded, is_table
 from limbeck.evaluate.table_marginals import ColumnMarginal, Shares
+from limbeck.methods.graphical.network import NetworkModel
 from limbeck.methods.mosaic.axes import Axis as Cells
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.privacy.schema import Column, Schema
@@ -25,7 +25,7 @@ Numbers = NDArray[np.float64]
 
 
 def synthetic_columns(
-    x: Array, y: Array, schema: Schema, model: TableModel | None = None
+    x: Array, y: Array, schema: Schema, model: TableModel | NetworkModel | None = None
 ) -> tuple[ColumnMarginal, ...]:
     """The share of each bin among the rows (`synthetic`) and by the model (`real` is then its share; else it is None).
 
@@ -35,7 +35,7 @@ def synthetic_columns(
         return ()
     rows = decoded(x, schema).numpy()
     cells = {} if model is None else {axis.column.name: axis for axis in model.axes}
-    shares = {} if model is None else _model_shares(model)
+    shares = {} if model is None else model.column_shares()
     found = []
     for axis in axes_cut(schema, _even_cuts(rows, schema)):
         own = np.bincount(axis.codes(rows, y), minlength=len(axis.bins)) / len(rows)
@@ -81,15 +81,6 @@ def _between_steps(column: Column, cuts: Numbers) -> NDArray[np.float32]:
         raw = (np.floor(_raw(column, cuts) * scale) + 0.5) / scale
         cuts = 2 * (raw - low) / (high - low) - 1
     return np.unique(cuts.astype(np.float32))
-
-
-def _model_shares(model: TableModel) -> dict[str, Numbers]:
-    """Of each column the share of each of its cells, over all components."""
-    with torch.no_grad():
-        chances, shares = model.mixture()
-        total = (chances.double() * shares.double()[:, :, None]).sum((0, 1)).numpy()
-    parts = np.split(total, np.cumsum(model.sizes)[:-1])
-    return {axis.column.name: part / part.sum() for axis, part in zip(model.axes, parts, strict=True)}
 
 
 def _binned(cells: Cells, shares: Numbers, axis: Axis) -> Numbers:

@@ -121,10 +121,10 @@ class FlowerTransport:
                 f"limbeck federate server {folder}",
             ) from None
 
-    def exchange(self, frames: Frames) -> Frames:
+    def exchange(self, frames: Frames, answers: int = 1) -> Frames:
         from flwr.app import ConfigRecord, Message, RecordDict
 
-        patience = self._patience * max(len(asked) for asked in frames.values())
+        patience = self._patience * answers * max(len(asked) for asked in frames.values())
         nodes = self._nodes(set(frames), time.monotonic() + self._patience)
         end = time.monotonic() + patience  # those who are there have all of it, however long others were waited for
         messages = [

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from limbeck.errors import LimbeckError
 from limbeck.federated.transport import Transport
 from limbeck.federated.vault import FederatedVault, Foreseen
@@ -50,6 +52,10 @@ class OwnersVault(FederatedVault):
     def ahead(self, grant: Grant, asked: Sequence[Foreseen]) -> None:
         self._mark(grant)
         super().ahead(grant, asked)
+
+    def stay(self, grant: Grant, label: str, step: int, count: int, luggage: dict[str, Tensor]) -> None:
+        self._mark(grant)
+        super().stay(grant, label, step, count, luggage)
 
     def give_back(self, grant: Grant) -> bool:
         return super().give_back(grant) and self._owner.give_back(grant)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from limbeck.errors import BadInput
 from limbeck.federated import routing
 from limbeck.federated.folders import Federation
 from limbeck.federated.owner import OwnersVault
 from limbeck.federated.transport import Transport
 from limbeck.federated.vault import FederatedVault
-from limbeck.privacy.federation import views
+from limbeck.methods import Method
+from limbeck.privacy.calibration import calibrate
+from limbeck.privacy.federation import Terms, as_of_sites, views
 from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import Query
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import is_unfinished
@@ -72,12 +78,38 @@ class Joined:
 
 
 def federated_plan(
-    federation: Federation, method: str | None, settings: Mapping[str, Any], epsilon: float | None, delta: float
+    federation: Federation,
+    method: str | None,
+    settings: Mapping[str, Any],
+    epsilon: float | None,
+    delta: float,
+    whole_site: bool = False,
 ) -> Plan:
-    """What each site is asked, at what price for a record of its own."""
+    """What each site is asked, at what price for a record of its own. whole_site: epsilon is for all records of a site."""
     schema, terms = federation.schema, federation.terms
     made = method_for(schema, method, settings, None)
-    return make_plan(schema, made, epsilon, delta, lambda queries: routing.as_asked(queries, terms))
+    noise = noise_for_sites(schema, terms, made, epsilon, delta) if whole_site else None
+    wanted = None if whole_site else epsilon
+    return make_plan(schema, made, wanted, delta, lambda queries: routing.as_asked(queries, terms), noise)
+
+
+def noise_for_sites(schema: Schema, terms: Terms, method: Method, epsilon: float | None, delta: float) -> float:
+    """The noise multiplier at which all answers of one site cost `epsilon` if the whole site is the unit."""
+    if epsilon is None or math.isinf(epsilon) or method.fixed_noise is not None:
+        raise BadInput("With a whole site as the unit give --epsilon, a number, and leave sigma out.")
+    method = method.resolved(schema, epsilon)
+
+    def at(noise: float) -> Sequence[Query]:
+        found = as_of_sites(routing.as_asked(method.queries(schema, noise), terms))
+        if found is None:
+            raise BadInput(
+                f"Method '{method.name}' adds up records, and nothing bounds what a whole site adds. A whole site can be the "
+                "unit with gswgan, datalens, gpate and pategan.",
+                "limbeck methods",
+            )
+        return found
+
+    return calibrate(at, epsilon, delta)
 
 
 def run_federated(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from limbeck.errors import BadInput, BudgetRefused
 from limbeck.federated.desk import Desk, Log
+from limbeck.federated.fitting import require_fitting
 from limbeck.federated.flower_site import serve, supernode
 from limbeck.federated.folders import FEDERATION, Federation, Site
 from limbeck.federated.site import desk_of
 from limbeck.federated.splits import SharedOut
-from limbeck.federated.vault import require_fitting
 from limbeck.vault.api import Randomness
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.ledger.address import may_exist, shown

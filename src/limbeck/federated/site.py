@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from limbeck.federated.desk import Desk, Log
+from limbeck.federated.staying import take_steps
 from limbeck.privacy.federation import SHARED, Terms
 from limbeck.release.endorsing import endorse_booked
 from limbeck.release.signature import KeyFile, signing_key
@@ -47,4 +48,4 @@ def desk_of(
     def endorse(vault: Vault, grant: Grant, stated: Mapping[str, Any]) -> Mapping[str, Any]:
         return endorse_booked(vault, grant, stated, terms, site, key)
 
-    return Desk(Counter(open_vault, endorse=endorse), log)
+    return Desk(Counter(open_vault, endorse=endorse, stay=take_steps), log)

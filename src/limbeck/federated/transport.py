@@ -11,8 +11,10 @@ Frames = Mapping[str, Sequence[bytes]]
 class Transport(Protocol):
     """A way to the sites of a federation."""
 
-    def exchange(self, frames: Frames) -> Frames:
+    def exchange(self, frames: Frames, answers: int = 1) -> Frames:
         """Every site's replies to its frames, one for each, in order. A site that did not answer in time is missing.
+
+        answers: how many answers a frame asks for at most, which is what patience is counted by.
 
         Frames that were sent and not answered may have been carried out. Sending them again is always safe.
         """
@@ -25,7 +27,7 @@ class InProcess:
     def __init__(self, sites: Mapping[str, Callable[[bytes], bytes]]) -> None:
         self._sites = dict(sites)
 
-    def exchange(self, frames: Frames) -> Frames:
+    def exchange(self, frames: Frames, answers: int = 1) -> Frames:
         return {
             site: [self._sites[site](frame) for frame in asked] for site, asked in frames.items() if site in self._sites
         }

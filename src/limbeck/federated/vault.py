@@ -10,14 +10,17 @@ import dataclasses
 import operator
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 import numpy as np
+from torch import Tensor
 
-from limbeck.errors import BadInput, LimbeckError, VaultUnreachable, WallBreach
+from limbeck.errors import BadInput, LimbeckError, WallBreach
 from limbeck.federated import routing
+from limbeck.federated.fitting import require_fitting
+from limbeck.federated.replies import Reply, expected, frame_of, reply_of, silent, strange
 from limbeck.federated.sums import masked_answer, summed_answer
 from limbeck.federated.transport import Transport
+from limbeck.methods.parts.stepped import unpacked
 from limbeck.privacy.federation import SHARED, Terms
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum, Query
@@ -27,13 +30,8 @@ from limbeck.vault.masking import MaskKey, check_keys
 from limbeck.vault.noise import INSECURE, SECURE
 from limbeck.vault.process import requests as say
 from limbeck.vault.process.client import STATES, StatedRandomness
-from limbeck.vault.process.failures import failure
-from limbeck.vault.process.requests import REPLIES, Said, message_of, read
-from limbeck.vault.process.wire import Malformed, from_bytes, to_bytes
+from limbeck.vault.process.requests import Said
 
-_Reply = TypeVar("_Reply", bound=Said)
-# What may differ between the sites' own schemas: their names, and how many records of whom they hold.
-OWN = ("name", "records", "class_sizes", "units", "unit_records", "augmentation", "unconfirmed")
 Foreseen = tuple[str, int, Map]
 
 
@@ -98,6 +96,31 @@ class FederatedVault:
         """Have sums answered together that `ask` will be asked for: one message for many. They are given by `ask`."""
         for (label, index, mapping), answer in zip(asked, self._ask_all(grant, asked), strict=True):
             self._foreseen[grant.id, label, index] = (mapping.digest(), answer)
+
+    @property
+    def stays(self) -> FederatedVault | None:
+        """Itself, where a generator may stay at a site for several steps. With blocks of one there is nothing to stay for."""
+        return self if self.terms.block > 1 else None
+
+    def end(self, step: int) -> int:
+        """Where the block ends that a site answers in a row."""
+        return (step // self.terms.block + 1) * self.terms.block
+
+    def stay(self, grant: Grant, label: str, step: int, count: int, luggage: dict[str, Tensor]) -> None:
+        """Have the site whose turn it is take these steps of the plan's method: one message for all of them.
+
+        Guarantee: `luggage` is either what it is after the steps, or as it was.
+        """
+        if not 0 <= step < step + count <= self.end(step):
+            raise WallBreach(f"Steps {step} to {step + count - 1} are not one site's.")
+        site, own = routing.place(self.terms, step)
+        name = self.terms.sites[site]
+        asked = say.Stay(self._grant(grant, name), own, step, count, luggage)
+        (reply,) = self._call([asked], say.Stayed, [name], answers=count)
+        try:
+            unpacked(luggage, reply.luggage)
+        except BadInput:
+            raise strange(name) from None
 
     def keep(self, grant: Grant) -> None:
         if any(not isinstance(query, ClippedSum) for query in grant.plan.queries):  # else there are no teachers to save
@@ -201,8 +224,8 @@ class FederatedVault:
         try:
             for site in self.terms.sites:
                 if site not in replies:
-                    raise self._silent(site)
-                self._is(site, replies[site][0], say.Granted)
+                    raise silent(site)
+                expected(site, replies[site][0], say.Granted)
         except LimbeckError:
             booked = [site for site, (reply,) in replies.items() if isinstance(reply, say.Granted)]
             if booked and not self._answered(grant, booked):
@@ -225,66 +248,28 @@ class FederatedVault:
 
     # Frames
 
-    def _all(self, request: Said, wanted: type[_Reply]) -> list[_Reply]:
+    def _all(self, request: Said, wanted: type[Reply]) -> list[Reply]:
         return self._call([request] * len(self.terms.sites), wanted)
 
-    def _every(self, grant: Grant, request: type[Said], wanted: type[_Reply]) -> list[_Reply]:
+    def _every(self, grant: Grant, request: type[Said], wanted: type[Reply]) -> list[Reply]:
         return self._call([request(self._grant(grant, site)) for site in self.terms.sites], wanted)  # type: ignore[call-arg]
 
-    def _call(self, asked: Sequence[Said], wanted: type[_Reply], sites: Sequence[str] = ()) -> list[_Reply]:
+    def _call(
+        self, asked: Sequence[Said], wanted: type[Reply], sites: Sequence[str] = (), answers: int = 1
+    ) -> list[Reply]:
         sites = sites or self.terms.sites
-        replies = self._exchange({site: [each] for site, each in zip(sites, asked, strict=True)})
-        return [self._is(site, replies[site][0], wanted) for site in sites]
+        replies = self._exchange({site: [each] for site, each in zip(sites, asked, strict=True)}, answers=answers)
+        return [expected(site, replies[site][0], wanted) for site in sites]
 
-    def _exchange(self, asked: Mapping[str, Sequence[Said]], strict: bool = True) -> dict[str, list[Said]]:
-        frames = {site: [_frame(each) for each in requests] for site, requests in asked.items()}
-        found = self._transport.exchange(frames)
+    def _exchange(
+        self, asked: Mapping[str, Sequence[Said]], strict: bool = True, answers: int = 1
+    ) -> dict[str, list[Said]]:
+        frames = {site: [frame_of(each) for each in requests] for site, requests in asked.items()}
+        found = self._transport.exchange(frames, answers)
         missing = [site for site in asked if site not in found or len(found[site]) != len(asked[site])]
         if missing and strict:
-            raise self._silent(missing[0])
-        return {site: [self._read(site, reply) for reply in found[site]] for site in asked if site not in missing}
+            raise silent(missing[0])
+        return {site: [reply_of(site, reply) for reply in found[site]] for site in asked if site not in missing}
 
-    def _read(self, site: str, frame: bytes) -> Said:
-        try:
-            return read(from_bytes(frame), REPLIES)
-        except (Malformed, LimbeckError, ValueError, TypeError):
-            raise self._strange(site) from None
-
-    def _are(self, replies: Sequence[Said], wanted: type[_Reply]) -> list[_Reply]:
-        return [self._is(site, reply, wanted) for site, reply in zip(self.terms.sites, replies, strict=True)]
-
-    def _is(self, site: str, reply: Said, wanted: type[_Reply]) -> _Reply:
-        if isinstance(reply, say.Failed):
-            error = failure(reply.code)
-            raise type(error)(f"Site '{site}': {error.message}", error.next_command)
-        if not isinstance(reply, wanted):
-            raise self._strange(site)
-        return reply
-
-    def _silent(self, site: str) -> LimbeckError:
-        return VaultUnreachable(
-            f"Site '{site}' did not answer. All sites are needed; what they answered before is kept, and is not paid twice."
-        )
-
-    def _strange(self, site: str) -> LimbeckError:
-        return BadInput(f"Site '{site}' gave an answer that is none of this version of Limbeck.")
-
-
-def require_fitting(schema: Schema, site: str, own: Schema) -> None:
-    """Guarantee: returns only if a record is the same thing at this site as in the federation, down to its unit of privacy."""
-    ours, theirs = schema.to_dict(), own.to_dict()
-    differ = sorted(
-        name for name in ours.keys() | theirs.keys() if name not in OWN and ours.get(name) != theirs.get(name)
-    )
-    if differ:
-        raise BadInput(
-            f"Site '{site}' has another schema than the federation: {', '.join(differ)} differ. Nothing was booked. All sites "
-            "need the same shape, classes, range, columns and unit."
-        )
-
-
-def _frame(request: Said) -> bytes:
-    try:
-        return to_bytes(message_of(request))
-    except (Malformed, AttributeError):
-        raise WallBreach(f"The request '{request.kind}' holds a value or a map that no site knows.") from None
+    def _are(self, replies: Sequence[Said], wanted: type[Reply]) -> list[Reply]:
+        return [expected(site, reply, wanted) for site, reply in zip(self.terms.sites, replies, strict=True)]

@@ -6,14 +6,19 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from limbeck.errors import BadSettings
+from limbeck.errors import BadSettings, did_you_mean
 from limbeck.methods.aim import AIM
 from limbeck.methods.base import Logbook, Method, Result, SyntheticSet, TrainedGenerator, TrainedModel
 from limbeck.methods.datalens import DataLens
 from limbeck.methods.dc import DC, DSA
 from limbeck.methods.dm import DM
+from limbeck.methods.dpcgan import DPCGAN
+from limbeck.methods.dpgan import DPGAN
+from limbeck.methods.dphp import DPHP
 from limbeck.methods.dpmerf import DPMERF
+from limbeck.methods.dpmix import DPMix
 from limbeck.methods.dpsgd import DPSGD
+from limbeck.methods.dpsinkhorn import DPSinkhorn
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.gpate import GPATE
 from limbeck.methods.gswgan import GSWGAN
@@ -44,6 +49,11 @@ METHODS: dict[str, type[Method]] = {
         DC,
         DSA,
         DPMERF,
+        DPHP,
+        DPCGAN,
+        DPGAN,
+        DPSinkhorn,
+        DPMix,
         DPSGD,
         DataLens,
         PATEGAN,
@@ -75,7 +85,10 @@ def method_named(name: str, settings: Mapping[str, Any]) -> Method:
     50
     """
     if name not in METHODS:
-        raise BadSettings(f"There is no method '{name}'. Known are: {', '.join(METHODS)}.", "limbeck methods")
+        raise BadSettings(
+            f"There is no method '{name}'.{did_you_mean(name, METHODS)} Known are: {', '.join(METHODS)}.",
+            "limbeck methods",
+        )
     kind = METHODS[name]
     return kind(**read_settings(kind, name, settings))
 
@@ -83,7 +96,7 @@ def method_named(name: str, settings: Mapping[str, Any]) -> Method:
 def default_method(schema: Schema) -> str:
     """The method for whoever names none: one for images, one for tables. The schema says which, and it is public.
 
-    >>> default_method(Schema(name="scans", shape=(1, 8, 8), classes=("healthy", "ill"), records=100))
+    >>> default_method(Schema(name="scans", shape=(1, 8, 8), classes=("healthy", "ill"), records=100, low=0, high=255))
     'elixir'
     """
     return Elixir.name if schema.is_image else Mosaic.name

@@ -35,6 +35,7 @@ from limbeck.methods.graphical.columns import (
     Columns,
     ask_columns,
     check_table,
+    column_count,
     columns_queries,
     measurement,
     shared_out,
@@ -87,7 +88,7 @@ class AIM(Method):
         return self.sigma
 
     def chosen(self, schema: Schema, epsilon: float | None = None) -> AIMChosen:
-        columns = len(schema.columns or range(schema.numbers)) + 1
+        columns = column_count(schema)
         rounds = given(self.R, max(5 * columns // 2, 1))
         return AIMChosen(R=rounds, M=given(self.M, max(16 * columns, rounds)))
 

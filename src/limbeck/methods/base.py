@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self, TypeVar
 
@@ -21,6 +21,7 @@ from limbeck.errors import BadSettings
 from limbeck.methods.settings import check_settings, setting
 from limbeck.methods.team import Team
 from limbeck.nets import NetSpec
+from limbeck.nets.generators.graph_spec import GraphSpec
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.queries import ClippedSum, Query
@@ -41,7 +42,7 @@ class TrainedGenerator:
     Of a table it may be a model in place of a network; then the spec says so.
     """
 
-    spec: GeneratorSpec | TableSpec
+    spec: GeneratorSpec | TableSpec | GraphSpec
     weights: dict[str, Tensor]
 
 
@@ -52,6 +53,7 @@ class SyntheticSet:
     snapshots: x during the run, each after so many answers, for the curve of accuracy against epsilon.
     generator: what made the set, where a method has one; it is released beside the set, for more records.
     course: by name, a value for every answer, made of answers and of the set alone; drawn in the report.
+    answers: those that the set was matched to, with their questions, by the names of the method's own format; None: not kept.
     """
 
     x: NDArray[np.float32]
@@ -60,6 +62,7 @@ class SyntheticSet:
     snapshots_after: tuple[int, ...] = ()
     generator: TrainedGenerator | None = None
     course: dict[str, list[float]] = field(default_factory=dict)
+    answers: dict[str, Tensor] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +86,13 @@ Result = SyntheticSet | TrainedModel
 class Logbook(Protocol):
     """Keeps a long loop resumable and shows how far it is."""
 
-    def steps(self, total: int, state: dict[str, Tensor], answers: str) -> Iterator[int]:
+    def steps(
+        self, total: int, state: dict[str, Tensor], answers: str, ends: Callable[[int], int] | None = None
+    ) -> Iterator[int]:
         """0, 1, ... total - 1, or from the last checkpoint on, with the tensors of `state` restored in place.
 
         Step i of the loop uses answer i of the query `answers`, which a checkpoint past i makes needless; "" if none ever is.
+        ends: where steps are taken in blocks, where the block of a step ends; only the first one of each is given.
         """
         ...
 
@@ -115,6 +121,8 @@ class Method:
     needs: ClassVar[str] = ""
     private: ClassVar[bool] = True
     makes: ClassVar[str] = "set"  # or "model": then `run` returns a TrainedModel
+    # The tensor of its checkpoint that is the set so far: pictures, as many of each class, class by class; made of answers alone.
+    growing: ClassVar[str] = ""
     sized_by_rows: ClassVar[bool] = False  # whether it has a setting `rows`: of the set, over all classes
 
     per_class: int = setting(50, least=1, most=MOST_PER_CLASS)
@@ -147,6 +155,10 @@ class Method:
                 f"{self.per_class * len(schema.classes)} records, more than the {schema.records} of '{schema.name}' itself. "
                 f"Choose --per-class {max(schema.records // len(schema.classes), 1)} or less."
             )
+
+    def kept_bytes(self, schema: Schema) -> int:
+        """How much room the answers take that a release keeps, for more sets; 0 where none are kept."""
+        return 0
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         raise NotImplementedError

@@ -37,8 +37,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, SyntheticSet, given
-from limbeck.methods.parts.teaching import VOTES, GeneratorTraining, Own, TeacherMethod, TeacherSteps
+from limbeck.methods.base import given
+from limbeck.methods.parts.generator_training import GeneratorTraining
+from limbeck.methods.parts.teaching import VOTES, Own, TeacherMethod, TeacherSteps
 from limbeck.methods.settings import setting
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, LevelVote, Question, SignVote, SketchVote
@@ -117,20 +118,18 @@ class DataLens(TeacherMethod):
     def vote(self) -> type[Question]:
         return VOTE_OF[self.aggregate]
 
-    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        chosen, training = self.chosen(schema), self.training(schema, device)
-        for step in logbook.steps(chosen.T, training.state, VOTES):
-            latents, labels = self.latents(step, "votes", self.batch), self.spread_labels(schema, step, self.batch)
-            made = training.made(latents, labels)
-            question, undo = self._question(schema, training, step, made, labels)
-            answer = ask(VOTES, step, question).tensor()
-            noisy = undo(answer.view(self.batch, -1))
-            if self.smooth and schema.is_image:
-                noisy = smoothed(noisy.view(made.shape), self.smooth).flatten(1)
-            target = made + chosen.gamma * self._direction(noisy, chosen).view(made.shape)
-            training.fit(latents, labels, target, self.fit)
-            training.note(step, answer)
-        return training.result()
+    def take_step(self, training: GeneratorTraining, schema: Schema, ask: Ask, step: int) -> None:
+        chosen = self.chosen(schema)
+        latents, labels = self.latents(step, "votes", self.batch), self.spread_labels(schema, step, self.batch)
+        made = training.made(latents, labels)
+        question, undo = self._question(schema, training, step, made, labels)
+        answer = ask(VOTES, step, question).tensor()
+        noisy = undo(answer.view(self.batch, -1))
+        if self.smooth and schema.is_image:
+            noisy = smoothed(noisy.view(made.shape), self.smooth).flatten(1)
+        target = made + chosen.gamma * self._direction(noisy, chosen).view(made.shape)
+        training.fit(latents, labels, target, self.fit)
+        training.note(step, answer)
 
     def _direction(self, noisy: Tensor, chosen: VoteSteps) -> Tensor:
         """Algorithm 3, phase III: where enough votes agree, and which way. Without a threshold the votes as they are."""

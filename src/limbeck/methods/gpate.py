@@ -18,11 +18,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, SyntheticSet
+from limbeck.methods.parts.generator_training import GeneratorTraining
 from limbeck.methods.parts.teaching import VOTES, Own, TeacherMethod, TeacherSteps
 from limbeck.methods.settings import setting
 from limbeck.privacy.schema import Schema
@@ -65,20 +64,17 @@ class GPATE(TeacherMethod):
     def vote(self) -> type[Question]:
         return BinVote
 
-    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        training = self.training(schema, device)
-        for step in logbook.steps(self.T, training.state, VOTES):
-            latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
-            made = training.made(latents, labels)
-            own: Own = {"kept": self.kept, "bins": self.bins, "c": self.c}
-            own["projection_seed"] = self.seed_at("projection", step)
-            question = self.question(BinVote, schema, training, step, made, labels, own)
-            answer = ask(VOTES, step, question).tensor()
-            winners = self._winners(answer.view(self.batch, self.kept, self.bins))
-            target = made + self.gamma * question.projection().back(winners).view(made.shape)
-            training.fit(latents, labels, target, self.fit)
-            training.note(step, answer)
-        return training.result()
+    def take_step(self, training: GeneratorTraining, schema: Schema, ask: Ask, step: int) -> None:
+        latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
+        made = training.made(latents, labels)
+        own: Own = {"kept": self.kept, "bins": self.bins, "c": self.c}
+        own["projection_seed"] = self.seed_at("projection", step)
+        question = self.question(BinVote, schema, training, step, made, labels, own)
+        answer = ask(VOTES, step, question).tensor()
+        winners = self._winners(answer.view(self.batch, self.kept, self.bins))
+        target = made + self.gamma * question.projection().back(winners).view(made.shape)
+        training.fit(latents, labels, target, self.fit)
+        training.note(step, answer)
 
     def _winners(self, votes: Tensor) -> Tensor:
         """The middle of the winning bin, in [-1, 1]; 0 where too few agree."""

@@ -26,22 +26,21 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from limbeck.errors import BadInput, BadSettings
-from limbeck.methods.base import Logbook, Method, SyntheticSet
-from limbeck.methods.parts.teaching import GeneratorTraining
+from limbeck.methods.parts.averaged import BETAS, AveragedTraining
+from limbeck.methods.parts.generator_training import GeneratorTraining
+from limbeck.methods.parts.stepped import SteppedMethod
 from limbeck.methods.settings import setting
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import Query, TeacherGradient
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Critic, CriticGradient, EnsembleSpec, check_ensemble
 
-BETAS = (0.5, 0.9)
-
 
 @dataclass(frozen=True, kw_only=True)
-class GSWGAN(Method):
+class GSWGAN(SteppedMethod):
     """Symbols are the paper's where it has one.
 
     variant                A: a critic of its own for every image. B: one critic for the batch, which is clipped as a whole
@@ -61,6 +60,7 @@ class GSWGAN(Method):
     title: ClassVar[str] = "Gradient-sanitised Wasserstein GAN"
     paper: ClassVar[str] = "Chen, Orekondy and Fritz, GS-WGAN, Algorithm 1"
     needs: ClassVar[str] = "images; minutes on two cores, days at the paper's size"
+    label: ClassVar[str] = "gradients"
 
     variant: str = setting("A", choices=("A", "B"), note="a critic for every image or a clip on the whole batch")
     K: int = setting(500, least=1)
@@ -107,7 +107,7 @@ class GSWGAN(Method):
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         return (
             TeacherGradient(
-                label="gradients",
+                label=self.label,
                 map=CriticGradient.kind,
                 # One record may turn a critic's gradient from one end of the ball of radius C to the other.
                 clip=2 * self.C,
@@ -118,21 +118,36 @@ class GSWGAN(Method):
             ),
         )
 
-    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        training = AveragedTraining(self, schema, device)
-        critic, ensemble = self._critic(schema), self._ensemble()
-        for step in logbook.steps(self.T, training.state, "gradients"):
-            z, y = self.drawn(schema, self.B, "images", step)
-            images = training.drawn(z, y)
-            fake_z, fake_y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
-            fakes = training.made(fake_z, fake_y)
-            question = CriticGradient(
-                teacher=critic, ensemble=ensemble, fakes=fakes, fake_labels=fake_y, x=images.detach().cpu(), y=y
-            )
-            uphill = ask("gradients", step, question).tensor(device).view(images.shape)
-            training.follow(images, -uphill / self.B)
-            training.note(step, uphill)
-        return training.result()
+    def rounds(self, schema: Schema) -> int:
+        return self.T
+
+    def training(self, schema: Schema, device: torch.device) -> GeneratorTraining:
+        return AveragedTraining(
+            self,
+            self.spec(),
+            schema,
+            device,
+            steps=self.T,
+            snapshots=self.snapshots,
+            eta=self.eta_G,
+            decay=self.ema,
+        )
+
+    def take_step(self, training: GeneratorTraining, schema: Schema, ask: Ask, step: int) -> None:
+        z, y = self.drawn(schema, self.B, "images", step)
+        images = training.drawn(z, y)
+        fake_z, fake_y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
+        question = CriticGradient(
+            teacher=self._critic(schema),
+            ensemble=self._ensemble(),
+            fakes=training.made(fake_z, fake_y),
+            fake_labels=fake_y,
+            x=images.detach().cpu(),
+            y=y,
+        )
+        uphill = ask(self.label, step, question).tensor(training.device).view(images.shape)
+        training.follow(images, -uphill / self.B)
+        training.note(step, uphill)
 
     def spec(self) -> GeneratorSpec:
         return GeneratorSpec(kind="dcgan", latent=self.latent, law="bernoulli", width=self.width)
@@ -163,35 +178,3 @@ class GSWGAN(Method):
             generator_width=self.width,
             generator_eta=self.eta_G,
         )
-
-
-class AveragedTraining(GeneratorTraining):
-    """A generator in training, with the EMA of its weights, which is what is released."""
-
-    def __init__(self, method: GSWGAN, schema: Schema, device: torch.device) -> None:
-        super().__init__(
-            method,
-            method.spec(),
-            schema,
-            device,
-            steps=method.T,
-            snapshots=method.snapshots,
-            eta=method.eta_G,
-            betas=BETAS,
-        )
-        self._decay, self._ema = method.ema, self._built(method, schema)
-
-    @property
-    def released(self) -> nn.Module:
-        return self._ema
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        return super().state | {f"average.{name}": value.detach() for name, value in self._ema.named_parameters()}
-
-    @torch.no_grad()
-    def note(self, step: int, answer: Tensor) -> None:
-        share = 1 - min(self._decay, (1 + step) / (10 + step))
-        for value, average in zip(self.generator.parameters(), self._ema.parameters(), strict=True):
-            average.lerp_(value, share)
-        super().note(step, answer)

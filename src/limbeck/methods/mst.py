@@ -9,7 +9,7 @@ The model that agrees best with both answers is a tree, so it is fitted and draw
 the budget, as in the paper.
 
 Where we differ, and why: numeric columns are cut where the first answer shows records, in place of the paper's merging of rare
-values; the price is that of Gaussians and choices by their privacy loss. The label is one more column.
+values; the price is that of Gaussians and choices by their privacy loss. The label, where there is one, is one more column.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from limbeck.methods.graphical.columns import (
     Columns,
     ask_columns,
     check_table,
+    column_count,
     columns_queries,
     measurement,
     shared_out,
@@ -67,7 +68,9 @@ class MST(Method):
         check_table(self.name, schema, self.rows, self.per_class)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
-        edges = len(schema.columns or range(schema.numbers))  # the label is one more column
+        edges = column_count(schema) - 1
+        if not edges:
+            return columns_queries(noise_multiplier, 1.0)
         chosen = shared_out(noise_multiplier, THIRD, edges)
         once = shared_out(noise_multiplier, THIRD)
         return (
@@ -77,10 +80,11 @@ class MST(Method):
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        columns = ask_columns(schema, ask, self.bins, THIRD)
+        count = column_count(schema) - 1
+        columns = ask_columns(schema, ask, self.bins, THIRD if count else 1.0)
         alone = fitted(GraphicalModel.even(JunctionTree.of(columns.sizes, [])), columns.single, columns.total, self.T)
-        edges = torch.zeros(columns.label, 2, dtype=torch.int64)
-        for step in logbook.steps(len(edges), {"edges": edges}, "choices"):
+        edges = torch.zeros(count, 2, dtype=torch.int64)
+        for step in logbook.steps(len(edges), {"edges": edges}, "choices" if count else ""):
             candidates = _joining(len(columns.sizes), [tuple(edge) for edge in edges[:step].tolist()])
             place = int(ask("choices", step, _errors(alone, columns, candidates)).values[0])
             edges[step] = torch.tensor(candidates[place])
@@ -89,6 +93,8 @@ class MST(Method):
         return columns.drawn(model, schema, self.rows, self.per_class, np.random.default_rng(self.seed_at("rows")))
 
     def _pairs(self, columns: Columns, tree: list[Clique], ask: Ask) -> list[Measurement]:
+        if not tree:
+            return []
         cells = columns.cells(tree)
         answer = ask("marginals", 0, cells)
         counts = torch.split(answer.tensor().double() / cells.weight, list(cells.sizes))

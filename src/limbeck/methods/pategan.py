@@ -21,9 +21,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from limbeck.methods.base import Logbook, SyntheticSet
+from limbeck.methods.parts.generator_training import GeneratorTraining
 from limbeck.methods.parts.optimisers import Adam
-from limbeck.methods.parts.teaching import VOTES, GeneratorTraining, TeacherMethod, TeacherSteps
+from limbeck.methods.parts.teaching import VOTES, TeacherMethod, TeacherSteps
 from limbeck.methods.settings import setting
 from limbeck.nets.architectures.discriminator import StackedDiscriminator
 from limbeck.privacy.schema import Schema
@@ -60,34 +60,35 @@ class PATEGAN(TeacherMethod):
     def vote(self) -> type[Question]:
         return BeliefVote
 
-    def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        training, student = self.training(schema, device), self._student(schema, device)
-        state = training.state | {f"student.{name}": value for name, value in student.adam.state.items()}
-        for step in logbook.steps(self.T, state, VOTES):
-            latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
-            made = training.made(latents, labels)
-            question = self.question(BeliefVote, schema, training, step, made, labels, {"threshold": HALF})
-            answer = ask(VOTES, step, question).tensor(device)
-            believed = self._believed(answer, labels.to(device))
-            for _ in range(self.student_steps):
-                student.learn(made.to(device), labels.to(device), believed)
-            for turn in range(self.fit):
-                self._follow(training, student, schema, step * self.fit + turn)
-            training.note(step, answer)
-        return training.result()
+    def training(self, schema: Schema, device: torch.device) -> GeneratorTraining:
+        return StudentTraining(self, schema, device)
+
+    def take_step(self, training: GeneratorTraining, schema: Schema, ask: Ask, step: int) -> None:
+        assert isinstance(training, StudentTraining)
+        device = training.device
+        latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
+        made = training.made(latents, labels)
+        question = self.question(BeliefVote, schema, training, step, made, labels, {"threshold": HALF})
+        answer = ask(VOTES, step, question).tensor(device)
+        believed = self._believed(answer, labels.to(device))
+        for _ in range(self.student_steps):
+            training.student.learn(made.to(device), labels.to(device), believed)
+        for turn in range(self.fit):
+            self._follow(training, schema, step * self.fit + turn)
+        training.note(step, answer)
 
     def _believed(self, votes: Tensor, labels: Tensor) -> Tensor:
         """1 for the records with more noisy votes than the median of their class in this step, 0 for the others."""
         median = torch.stack([votes[labels == label].median() for label in labels])
         return (votes > median).float()
 
-    def _follow(self, training: GeneratorTraining, student: Student, schema: Schema, step: int) -> None:
+    def _follow(self, training: StudentTraining, schema: Schema, step: int) -> None:
         """One step of the generator towards what the student takes for real."""
         latents, labels = self.latents(step, "follow", self.batch), self.spread_labels(schema, step, self.batch)
-        logits = student.logits(training.drawn(latents, labels), labels.to(training.device))
+        logits = training.student.logits(training.drawn(latents, labels), labels.to(training.device))
         training.descend(F.softplus(-logits).mean())
 
-    def _student(self, schema: Schema, device: torch.device) -> Student:
+    def student(self, schema: Schema, device: torch.device) -> Student:
         net = StackedDiscriminator(
             shape=schema.shape, classes=len(schema.classes), first=self.first, second=self.second, hidden=self.hidden
         )
@@ -110,3 +111,23 @@ class Student:
         squares = torch.stack([value.square().sum() for value in self._weights.values()]).sum()
         loss = F.binary_cross_entropy_with_logits(self.logits(x, y), believed) + self._decay / 2 * squares
         self.adam.move(torch.autograd.grad(loss, self.adam.parameters))
+
+
+class StudentTraining(GeneratorTraining):
+    """A generator in training beside its student."""
+
+    def __init__(self, method: PATEGAN, schema: Schema, device: torch.device) -> None:
+        super().__init__(
+            method,
+            method.generator_spec(),
+            schema,
+            device,
+            steps=method.rounds(schema),
+            snapshots=method.snapshots,
+            eta=method.eta,
+        )
+        self.student = method.student(schema, device)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        return super().state | {f"student.{name}": value for name, value in self.student.adam.state.items()}

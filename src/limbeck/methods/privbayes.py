@@ -12,7 +12,7 @@ Where we differ, and why:
   predict of it if X were independent, |counts - total P(X) P(parents)|_1. The prediction is public, so one record moves the
   score by 1.
 - Each table is measured right after it is chosen, because the prediction needs it.
-- Gaussian noise in place of Laplace noise; columns are cut by a first answer; the first column is the label.
+- Gaussian noise in place of Laplace noise; columns are cut by a first answer; the first column is the label, where there is one.
 - A table has to hold `theta` times as many records as its noise has std, on average (the paper's usefulness).
 """
 
@@ -35,10 +35,12 @@ from limbeck.methods.graphical.columns import (
     Columns,
     ask_columns,
     check_table,
+    column_count,
     columns_queries,
     shared_out,
 )
 from limbeck.methods.graphical.junction_tree import Clique
+from limbeck.methods.graphical.network import Factor, lines
 from limbeck.methods.graphical.rows import Cells, cells_given
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import Choice, ClippedSum, Query
@@ -75,7 +77,9 @@ class PrivBayes(Method):
         check_table(self.name, schema, self.rows, self.per_class)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
-        steps = len(schema.columns or range(schema.numbers))
+        steps = column_count(schema) - 1
+        if not steps:
+            return columns_queries(noise_multiplier, 1.0)
         chosen = shared_out(noise_multiplier, STRUCTURE, steps)
         tables = shared_out(noise_multiplier, 1 - FIRST - STRUCTURE, steps)
         return (
@@ -85,15 +89,17 @@ class PrivBayes(Method):
         )
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
-        columns = ask_columns(schema, ask, self.bins, FIRST)
-        network = Network(self, columns, self._labels(columns, schema))
-        widest = max(network.most, max(columns.sizes) * columns.classes)
+        steps = column_count(schema) - 1
+        columns = ask_columns(schema, ask, self.bins, FIRST if steps else 1.0)
+        first = columns.label if columns.classes else self.seed_at("first") % len(columns.axes)
+        network = Network(self, columns, first, self._begun(columns, first, schema))
+        widest = max(network.most, max(columns.sizes) * columns.sizes[first])
         # All that a resumed run needs of earlier steps: X, its parents (-1: none), and the table.
         state = {
-            "chosen": torch.full((columns.label, self.k + 1), -1, dtype=torch.int64),
-            "tables": torch.zeros(columns.label, widest, dtype=torch.float64),
+            "chosen": torch.full((steps, self.k + 1), -1, dtype=torch.int64),
+            "tables": torch.zeros(steps, widest, dtype=torch.float64),
         }
-        for step in logbook.steps(columns.label, state, "tables"):
+        for step in logbook.steps(steps, state, "tables" if steps else ""):
             network.catch_up(state, step)
             candidates = network.candidates()
             errors = network.errors(candidates)
@@ -101,33 +107,35 @@ class PrivBayes(Method):
             table = ask("tables", step, columns.cells([chosen])).tensor().double()
             state["chosen"][step, : len(chosen)] = torch.tensor(chosen)
             state["tables"][step, : len(table)] = table
-        network.catch_up(state, columns.label)
-        return columns.encoded(network.rows, schema, np.random.default_rng(self.seed_at("values")))
+        network.catch_up(state, steps)
+        rng = np.random.default_rng(self.seed_at("values"))
+        return columns.encoded(network.rows, tuple(network.factors), schema, rng)
 
-    def _labels(self, columns: Columns, schema: Schema) -> Cells:
-        """The first column of all rows."""
+    def _begun(self, columns: Columns, first: int, schema: Schema) -> Cells:
+        """The first column of all rows: the label, or without one any."""
         if self.per_class:
             return np.repeat(np.arange(columns.classes), self.per_class)
         rng = np.random.default_rng(self.seed_at("labels"))
-        shares = columns.shares(columns.label).reshape(1, -1)
+        shares = columns.shares(first).reshape(1, -1)
         return cells_given(shares, np.zeros(self.rows or schema.records, dtype=np.int64), rng)
 
 
 class Network:
     """The columns that rows have so far; X stands before its parents in what is chosen."""
 
-    def __init__(self, method: PrivBayes, columns: Columns, labels: Cells) -> None:
-        self._method, self._columns, self._there = method, columns, [columns.label]
-        self.rows = np.zeros((len(labels), len(columns.sizes)), dtype=np.int64)
-        self.rows[:, columns.label] = labels
-        noise = shared_out(columns.noise_std, 1 - FIRST - STRUCTURE, columns.label)
+    def __init__(self, method: PrivBayes, columns: Columns, first: int, begun: Cells) -> None:
+        self._method, self._columns, self._there, self._first = method, columns, [first], first
+        self.rows = np.zeros((len(begun), len(columns.sizes)), dtype=np.int64)
+        self.rows[:, first] = begun
+        self.factors = [Factor((first,), (), lines(columns.shares(first).reshape(1, -1)))]
+        noise = shared_out(columns.noise_std, 1 - FIRST - STRUCTURE, max(len(columns.sizes) - 1, 1))
         self.most = max(int(columns.total / (method.theta * max(noise, LEAST_NOISE))), 1)
 
     def _cells(self, places: Clique) -> int:
         return math.prod(self._columns.sizes[place] for place in places)
 
     def candidates(self) -> list[Clique]:
-        """Every new column with parents whose table is useful; with the label alone in any case, so that there is always one."""
+        """Every new column with parents whose table is useful; with the first column alone in any case, so that one is left."""
         new = [place for place in range(len(self._columns.sizes)) if place not in self._there]
         found: list[Clique] = []
         cells = 0
@@ -135,7 +143,7 @@ class Network:
         for parents in chain.from_iterable(combinations(sorted(self._there), count) for count in counts):
             for place in new:
                 part = (place, *parents)
-                if self._cells(part) <= self.most or parents == (self._columns.label,):
+                if self._cells(part) <= self.most or parents == (self._first,):
                     cells += self._cells(part)
                     if cells > MOST_CANDIDATES and found:
                         return found
@@ -173,6 +181,7 @@ class Network:
             # What noise has pushed below 0 is nothing; where nothing is left of a line, the column goes by itself.
             table = np.maximum(counts, 0).T
             table = np.where(table.sum(1, keepdims=True) > 0, table, self._columns.shares(place))
+            self.factors.append(Factor((place,), tuple(parents), lines(table)))
             rng = np.random.default_rng(self._method.seed_at("column", step))
             self.rows[:, place] = cells_given(table, self._groups(parents), rng)
             self._there.append(place)

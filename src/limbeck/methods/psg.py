@@ -36,6 +36,7 @@ class PSG(GradientMatching):
     """
 
     name: ClassVar[str] = "psg"
+    growing: ClassVar[str] = "images"
     title: ClassVar[str] = "Private set generation"
     paper: ClassVar[str] = (
         "Chen, Kerkouche and Fritz, Private Set Generation with Discriminative Information, Algorithm 1"

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from limbeck.errors import BadSettings
+from limbeck.errors import BadSettings, did_you_mean
 
 LARGEST = 2**63 - 1  # what a tensor can count
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -212,6 +212,7 @@ def read_settings(method: type, name: str, given: Mapping[str, Any]) -> dict[str
     for key in given:
         if key not in known:
             raise BadSettings(
-                f"Method '{name}' has no setting '{key}'. Known are: {', '.join(known)}.", "limbeck methods"
+                f"Method '{name}' has no setting '{key}'.{did_you_mean(key, known)} Known are: {', '.join(known)}.",
+                "limbeck methods",
             )
     return {key: known[key].read(value) for key, value in given.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limbeck.methods.elixir.set_gradient import SetGradient
+from limbeck.methods.elixir.set_descent import SetDescent
 from limbeck.methods.team import Work
 
-WORKS: dict[str, type[Work]] = {"set_gradient": SetGradient}
+WORKS: dict[str, type[Work]] = {"set_descent": SetDescent}

@@ -18,6 +18,7 @@ _CODES = (
     "VND|ZAR|NGN|KES|EGP|MAD|ILS|AED|SAR|QAR|BRL|MXN|ARS|CLP|COP|PEN|Rs|Fr|kr|zł|Kč|Ft|lei|R"
 )
 _UNIT = rf"(?:(?:US|CA|AU|NZ|A|C|R)?[{_SIGNS}]|(?:{_CODES})\.?)"
+_NAMED = re.compile(_UNIT)
 _SPACE = "[ \u00a0\u202f\u2009]"
 
 
@@ -60,3 +61,13 @@ def looks_like_money(text: str) -> bool:
     [True, True, True, False, True]
     """
     return re.fullmatch(r"[-+]?[0-9.]*", text.strip()) is None
+
+
+def unit_of(text: str) -> str:
+    """The sign or code of an amount's currency; "" if it has none.
+
+    >>> [unit_of(text) for text in ("$5", "5 EUR", "(CHF 1'200)", "1,200", "-3")]
+    ['$', 'EUR', 'CHF', '', '']
+    """
+    found = _NAMED.search(text) if len(text) <= LONGEST else None
+    return found.group().rstrip(".") if found else ""

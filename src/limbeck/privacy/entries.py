@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
 from limbeck.errors import BadInput
 
 # Beyond these, arithmetic on public numbers is no longer exact or overflows, and a limit taken from them would not hold.
@@ -46,3 +49,17 @@ def plainly(value: object) -> str:
     ('no, yes', '300')
     """
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def plain_value(value: Any) -> Any:
+    """Lists as tuples; dates that TOML knows by themselves as their ISO texts."""
+    if isinstance(value, list):
+        return tuple(entry if isinstance(entry, list) else plain_value(entry) for entry in value)
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def whole_number(value: Any) -> Any:
+    """6e4 as the whole number that it is. What is no whole number stays, and is refused by name."""
+    if isinstance(value, list | tuple):
+        return tuple(whole_number(entry) for entry in value)
+    return int(value) if isinstance(value, float) and value.is_integer() and value <= MOST_RECORDS else value

@@ -26,6 +26,16 @@ of std s, with H >= K - c shares that nobody tells, Z_i ~ N(0, t^2) in steps and
     that is below 2^-1000 a share and number, the bound that `sampler_delta` takes for one draw of noise.
 
 So K shares add K times `sampler_delta` to delta, and nothing to epsilon.
+
+A whole site as the unit: all records of one site may be others, as many as they like. A question to teachers can be priced for
+that, because what bounds it is not a record but a teacher, however many records it has seen, and all teachers are the site's:
+
+  - `draws` gradients, each of norm at most clip / 2, whichever teacher was drawn: the answer moves by at most clip sqrt(draws).
+    Which teacher it was hides nothing here, so the chance of a draw does not count.
+  - votes of `teachers`, each of norm at most clip / 2: the sum moves by at most clip teachers.
+
+A sum over records has no such bound, and a choice's scores have none: for these there is no price. Whose turn it is follows from
+the terms. The other sites' answers depend on this one's only through what is priced.
 """
 
 from __future__ import annotations
@@ -38,11 +48,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from limbeck.errors import BadInput
 from limbeck.privacy.accounting import Price, price
-from limbeck.privacy.queries import ClippedSum, Query
+from limbeck.privacy.queries import ClippedSum, Query, TeacherGradient, TeacherVote
 
 SITE, SHARED = "site", "shared"
 LEAST_SHARE = 2.0**10  # steps: the proof above wants shares that are wide beside a step
@@ -100,6 +110,10 @@ class Terms:
         if type(self.block) is not int or self.block < 1:
             raise BadInput(f"block must be at least 1, got {self.block}.")
 
+    def site_at(self, index: int) -> str:
+        """The site that answers question number `index` to teachers."""
+        return self.sites[index // self.block % len(self.sites)]
+
     @property
     def share(self) -> float:
         """Of the query's noise std, what each site adds. Guarantee: never rounded down."""
@@ -132,18 +146,27 @@ class Views:
     server    against the server, and in the shared case up to `collusion` sites with it: what every site books
     public    against whoever has only what was released, if no site tells
     all_told  against the server together with all sites but the record's own
+    site      what all answers of one site cost if not a record but the whole site is the unit, against everybody; None where
+              that has no bound, or where an older version did not say
     """
 
     server: Price
     public: Price
     all_told: Price
+    site: Price | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {"server": self.server.to_dict(), "public": self.public.to_dict(), "all_told": self.all_told.to_dict()}
+        whole = {} if self.site is None else {"site": self.site.to_dict()}
+        return {
+            "server": self.server.to_dict(),
+            "public": self.public.to_dict(),
+            "all_told": self.all_told.to_dict(),
+            **whole,
+        }
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Views:
-        if set(values) != {"server", "public", "all_told"}:
+        if set(values) - {"site"} != {"server", "public", "all_told"}:
             raise BadInput("The prices of a federation do not have the right form.")
         return Views(**{name: Price.from_dict(value) for name, value in values.items()})
 
@@ -161,7 +184,41 @@ def _views(queries: tuple[Query, ...], delta: float, terms: Terms) -> Views:
         server=booked,
         public=price(_at(queries, terms.total * (1 - 4 * SLACK)), delta),
         all_told=booked if terms.noise == SITE else price(_at(queries, terms.share * (1 - 4 * SLACK)), delta),
+        site=whole_site(queries, delta),
     )
+
+
+def whole_site(queries: Sequence[Query], delta: float) -> Price | None:
+    """What one site's answers cost if all of its records may be others; None where that has no bound."""
+    plain = as_of_sites(queries)
+    return None if plain is None else price(plain, delta)
+
+
+def as_of_sites(queries: Sequence[Query]) -> tuple[Query, ...] | None:
+    """Sums that cost for one record what these cost for a whole site; None where that has no bound."""
+    reaches = [reach_of_a_site(query) for query in queries]
+    if None in reaches:
+        return None
+    return tuple(
+        ClippedSum(
+            label=query.label,
+            map=query.map,
+            clip=query.clip,
+            noise_multiplier=query.noise_multiplier / cast(float, reach) * (1 - SLACK),
+            count=query.count,
+        )
+        for query, reach in zip(queries, reaches, strict=True)
+    )
+
+
+def reach_of_a_site(query: Query) -> float | None:
+    """How many clips an answer moves at most if all records of its site are others.
+
+    Guarantee: an upper bound, of public fields only; None where there is none.
+    """
+    if isinstance(query, TeacherGradient):
+        return math.sqrt(query.draws)
+    return float(query.teachers) if isinstance(query, TeacherVote) else None
 
 
 def _at(queries: Sequence[Query], factor: float) -> tuple[Query, ...]:

@@ -7,7 +7,6 @@ lists such entries under `unconfirmed`; while one is left, no plan is made from 
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +17,20 @@ from typing import Any, TypeVar
 from limbeck.errors import BadInput
 from limbeck.privacy.column import LEAST_APART, Column
 from limbeck.privacy.constraint import Constraint
-from limbeck.privacy.entries import MOST_NUMBERS, MOST_RECORDS, is_range, is_texts, is_whole, plainly, require, shown
+from limbeck.privacy.declared_range import ABSENT, UNSAID, filled
+from limbeck.privacy.entries import (
+    MOST_NUMBERS,
+    MOST_RECORDS,
+    is_range,
+    is_texts,
+    is_whole,
+    plain_value,
+    plainly,
+    require,
+    shown,
+    whole_number,
+)
+from limbeck.privacy.picture_entries import require_resize, with_shape
 from limbeck.privacy.rule_reading import rules_of
 from limbeck.privacy.rules import Rules
 from limbeck.privacy.toml_file import read_toml
@@ -26,10 +38,8 @@ from limbeck.privacy.unit import ADD_REMOVE, UNIT_RECORD, require_unit, unit_wor
 
 __all__ = ["ADD_REMOVE", "LEAST_APART", "Column", "Schema"]
 
-# The one class of a table without a label: all of its records.
-NO_CLASSES = ("all records",)
-# Entries that came after the first certificates. One that is absent says nothing.
-_LATER = ("units", "unit_records", "targets", "label_at", "constraints")
+NO_CLASSES = ("all records",)  # the one class of a table without a label: all of its records
+_LATER = ("units", "unit_records", "targets", "label_at", "constraints", "resize")  # absent from the first certificates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +47,8 @@ class Schema:
     """The public description of a data set.
 
     `shape` is the shape of one encoded record: (channels, height, width) of an image, (numbers,) of a table.
-    Encoded values lie in [-1, 1]; `low` and `high` are the public range of the raw values that map there.
+    Encoded values lie in [-1, 1]; `low` and `high` are the public range of the raw values that map there; only a
+    table with columns may leave them out.
     `class_sizes` is given only where it is public; otherwise methods buy the counts. `records` is the public
     (approximate) number of records, which rates and the limit on delta are taken from.
 
@@ -47,7 +58,8 @@ class Schema:
 
     A table with columns may have no label: then `classes` and `label` are left out, and all records are of one class. `targets`
     are columns that models are to predict, where there is no label or besides it: a number by regression. `label_at` is how many
-    columns stand before the label in the data; left out: all. `constraints` are what every row keeps to.
+    columns stand before the label in the data; left out: all. `constraints` are what every row keeps to. `resize` (fit, fill or
+    crop) is how pictures of another size are brought to the shape; without it all have that size.
 
     >>> schema = Schema(name="scans", shape=(1, 28, 28), classes=("benign", "malignant"), records=5000, low=0, high=255)
     >>> schema.is_image, schema.numbers
@@ -61,8 +73,8 @@ class Schema:
     shape: tuple[int, ...]
     classes: tuple[str, ...] = NO_CLASSES
     records: int
-    low: float = 0.0
-    high: float = 255.0
+    low: float = UNSAID
+    high: float = UNSAID
     class_sizes: tuple[int, ...] | None = None
     columns: tuple[Column, ...] = ()
     label: str = "label"
@@ -75,6 +87,7 @@ class Schema:
     targets: tuple[str, ...] = ()
     label_at: int | None = None
     constraints: tuple[Constraint, ...] = ()
+    resize: str | None = None
 
     def __post_init__(self) -> None:
         require("name", self.name, isinstance(self.name, str), "a text")
@@ -83,7 +96,10 @@ class Schema:
             require(entry, getattr(self, entry), is_texts(getattr(self, entry)), "a list of texts")
         if not self.name or any(ord(letter) < 32 for letter in self.name):
             raise BadInput(f"A schema needs a printable name, got {shown(self.name)}.")
+        for entry, end in filled(self.name, self.low, self.high, bool(self.columns)).items():
+            object.__setattr__(self, entry, end)
         self._check_form()
+        require_resize(self.resize, self.is_image)
         self._check_label()
         self._check_sizes()
         if self.adjacency != ADD_REMOVE:
@@ -245,11 +261,12 @@ class Schema:
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Schema:
         require("A schema", values, isinstance(values, dict), "a table of entries")
+        values = with_shape(values)
         columns = values.get("columns", ())
         listed = isinstance(columns, (list, tuple)) and all(isinstance(column, dict) for column in columns)
         require("columns", columns, listed, "a list of tables")
         whole = ("records", "shape", "class_sizes", "units", "unit_records")
-        tidy = {key: _whole(value) if key in whole else value for key, value in values.items()}
+        tidy = {key: whole_number(value) if key in whole else value for key, value in values.items()}
         constraints = values.get("constraints", ())
         listed = isinstance(constraints, (list, tuple)) and all(isinstance(each, dict) for each in constraints)
         require("constraints", constraints, listed, "a list of tables")
@@ -257,7 +274,7 @@ class Schema:
             "columns": tuple(_made(Column, column, "column ") for column in columns),
             "constraints": tuple(Constraint.from_dict(each) for each in constraints),
         }
-        return _made(Schema, {**tidy, **{key: value for key, value in made.items() if key in values}})
+        return _made(Schema, {**ABSENT, **tidy, **{key: value for key, value in made.items() if key in values}})
 
     @staticmethod
     def read(path: Path) -> Schema:
@@ -280,18 +297,4 @@ def _made(kind: type[_Made], values: dict[str, Any], what: str = "") -> _Made:
     if missing:
         raise BadInput(f"The schema has no {what}entry {', '.join(missing)}.")
     build: Callable[..., _Made] = kind
-    return build(**{key: _plain(value) for key, value in values.items()})
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples; dates that TOML knows by themselves as their ISO texts."""
-    if isinstance(value, list):
-        return tuple(entry if isinstance(entry, list) else _plain(entry) for entry in value)
-    return value.isoformat() if isinstance(value, datetime.date) else value
-
-
-def _whole(value: Any) -> Any:
-    """6e4 as the whole number that it is. What is no whole number stays, and is refused by name."""
-    if isinstance(value, list | tuple):
-        return tuple(_whole(entry) for entry in value)
-    return int(value) if isinstance(value, float) and value.is_integer() and value <= MOST_RECORDS else value
+    return build(**{key: plain_value(value) for key, value in values.items()})

@@ -61,7 +61,7 @@ class Lines:
             return
         self._last = now
         pace = (now - self._began) / max(done - self._first, 1)
-        self.say(f"{self._title}: {done}/{self._total}, {_clock(pace * (self._total - done))} left")
+        self.say(f"{self._title}: {done}/{self._total}, {clock(pace * (self._total - done))} left")
 
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
@@ -138,7 +138,11 @@ class Noted:
             new.write_text(json.dumps(values), encoding="utf-8")
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """
+    >>> clock(3_725)
+    '1:02:05'
+    """
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}"

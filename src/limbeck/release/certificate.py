@@ -31,6 +31,7 @@ from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import Query, query_from_dict, sampler_delta_of
 from limbeck.privacy.schema import Schema
+from limbeck.release.distilled import Distilled
 from limbeck.release.federated import Federated
 from limbeck.release.joined import Joined
 from limbeck.release.signature import Signature
@@ -42,7 +43,7 @@ NAME = "certificate.json"
 FIELDS = {
     "format", "dataset", "method", "settings", "private", "releasable", "epsilon", "delta", "adjacency", "unit", "queries",
     "drawn", "accounting", "generator", "public_assumptions", "versions", "created", "records", "files", "signature",
-    "content", "sampler_delta", "federation", "joined",
+    "content", "sampler_delta", "federation", "joined", "distilled",
 }  # fmt: skip
 # What is released. A certificate without the entry is one of a synthetic set, as all were before models were released.
 SET, MODEL = "set", "model"
@@ -71,6 +72,7 @@ class Certificate:
                                  out: noise and sums were doubles, as before 0.4.0, and their rounding is in no number here
     federation                   the sites that answered together; None, which the file leaves out: one vault did
     joined                       the certificates of the releases that it was joined from; None, left out: it was made at once
+    distilled                    the certificate of the release whose answers it was made of; None, left out: it asked itself
     signature                    None as long as it is not signed
 
     >>> import limbeck
@@ -103,6 +105,7 @@ class Certificate:
     sampler_delta: float = 0.0
     federation: Federated | None = None
     joined: Joined | None = None
+    distilled: Distilled | None = None
     signature: Signature | None = None
 
     @property
@@ -113,6 +116,11 @@ class Certificate:
     def has_generator(self) -> bool:
         """Whether the generator that made the set is part of the release."""
         return GENERATOR_FILES[0] in self.files
+
+    def _repr_html_(self) -> str:
+        from limbeck.release.shown import certificate_html  # draws pictures of sets, too
+
+        return certificate_html(self)
 
     def __getitem__(self, name: str) -> Any:
         """The entry of this name as the file states it; `verify` gave a dictionary up to version 0.2."""
@@ -144,6 +152,7 @@ class Certificate:
             **({"sampler_delta": self.sampler_delta} if self.sampler_delta else {}),
             **({} if self.federation is None else {"federation": self.federation.to_dict()}),
             **({} if self.joined is None else {"joined": self.joined.to_dict()}),
+            **({} if self.distilled is None else {"distilled": self.distilled.to_dict()}),
             **({} if self.signature is None else {"signature": self.signature.to_dict()}),
         }
 
@@ -183,6 +192,7 @@ class Certificate:
                 sampler_delta=_number(values, "sampler_delta") if "sampler_delta" in values else 0.0,
                 federation=Federated.from_dict(values["federation"]) if "federation" in values else None,
                 joined=Joined.from_list(values["joined"]) if "joined" in values else None,
+                distilled=Distilled.from_dict(values["distilled"]) if "distilled" in values else None,
                 signature=Signature.from_dict(values["signature"]) if "signature" in values else None,
             )
 

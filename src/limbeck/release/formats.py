@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Container
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,15 @@ def _write_arrays(path: Path, entries: dict[str, Array]) -> None:
         raise OutputFault(f"{path} could not be written: {error.strerror or error}.") from None
 
 
-def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> None:
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a Parquet file: on the disk, and as an Arrow table in memory."""
+
+    file: int
+    memory: int
+
+
+def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> Sizes:
     """Images as PNG bytes with class labels, tables as decoded columns, where they stand in the data, with the label as its class
     name."""
     x, y = np.asarray(x), np.asarray(y, dtype=np.int64)
@@ -65,20 +74,22 @@ def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> None:
         )
     if y.size and (y.min() < 0 or y.max() >= len(schema.classes)):
         raise BadInput(f"The labels must lie in 0..{len(schema.classes) - 1}, got {y.min()}..{y.max()}.")
-    content = _image_table(x, y, schema) if schema.is_image else _value_table(x, y, schema)
+    content = image_table(x, y, schema) if schema.is_image else _value_table(x, y, schema)
     buffer = io.BytesIO()
     pq.write_table(content, buffer, compression="zstd")
     write_atomic(path, buffer.getvalue())
+    return Sizes(buffer.tell(), content.nbytes)
 
 
-def _image_table(x: Array, y: Array, schema: Schema) -> Any:
+def image_table(x: Array, y: Array, schema: Schema) -> Any:
+    """Pictures as PNG bytes and class indices, in the layout of Hugging Face."""
     pictures = [{"bytes": images.encode_png(values), "path": None} for values in x]
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     features = {
         "image": {"_type": "Image"},
         schema.label: {"names": list(schema.classes), "_type": "ClassLabel"},
     }
-    return _with_features({"image": pa.array(pictures, type=kind), schema.label: pa.array(y)}, features)
+    return _described({"image": pa.array(pictures, type=kind), schema.label: pa.array(y)}, features)
 
 
 def decoded_columns(x: Array, schema: Schema, only: Container[str] | None = None) -> dict[str, Array]:
@@ -107,9 +118,7 @@ def arrow_columns(x: Array, y: Array, schema: Schema) -> dict[str, Any]:
 
 
 def _value_table(x: Array, y: Array, schema: Schema) -> Any:
-    columns = arrow_columns(x, y, schema)
-    features = {name: {"dtype": _dtype_name(column.type), "_type": "Value"} for name, column in columns.items()}
-    return _with_features(columns, features)
+    return with_features(pa.table(arrow_columns(x, y, schema)))
 
 
 def _arrow_type(column: Column) -> Any:
@@ -125,7 +134,12 @@ def _dtype_name(kind: Any) -> str:
     return {"double": "float64", "date32[day]": "date32"}.get(str(kind), str(kind))
 
 
-def _with_features(columns: dict[str, Any], features: dict[str, Any]) -> Any:
+def with_features(found: Any) -> Any:
     """An Arrow table that tells the Hugging Face `datasets` library what its columns are."""
+    features = {name: {"dtype": _dtype_name(found.column(name).type), "_type": "Value"} for name in found.column_names}
+    return found.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}}, sort_keys=True)})
+
+
+def _described(columns: dict[str, Any], features: dict[str, Any]) -> Any:
     metadata = json.dumps({"info": {"features": features}}, sort_keys=True)
     return pa.table(columns).replace_schema_metadata({"huggingface": metadata})

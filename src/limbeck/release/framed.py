@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from limbeck.data.frames import ARROW, PANDAS, POLARS, Form
+from limbeck.data.frames import ARROW, HUGGING_FACE, PANDAS, POLARS, TORCH, Form
 from limbeck.data.records import Array
 from limbeck.errors import BadInput
 from limbeck.privacy.schema import Column, Schema
 from limbeck.release.casting import cast, words_of
-from limbeck.release.formats import arrow_columns
+from limbeck.release.formats import arrow_columns, image_table, with_features
 
 
 def to_arrow(x: Array, y: Array, schema: Schema, form: Form | None = None) -> Any:
@@ -44,10 +44,27 @@ def to_torch(x: Array, y: Array) -> Any:
     return TensorDataset(torch.from_numpy(np.ascontiguousarray(x)), torch.from_numpy(np.ascontiguousarray(y)))
 
 
+def to_hf(x: Array, y: Array, schema: Schema, form: Form | None = None) -> Any:
+    """A `Dataset` of Hugging Face: pictures with a ClassLabel, or the decoded columns of a table."""
+    datasets = library(HUGGING_FACE)
+    if schema.is_image:
+        return datasets.Dataset(image_table(x, y, schema))
+    known = form if form is not None and form.kind == HUGGING_FACE else None
+    found = datasets.Dataset(with_features(_framed(x, y, schema, ARROW, known and Form(ARROW, known.types))))
+    categories = {column.name: column.categories for column in schema.columns} | {schema.label: schema.classes}
+    for name in known.words if known else ():
+        # Numbers of words again. The words are the declared ones: those that went in may list what a single record says.
+        if name in found.column_names and categories.get(name):
+            found = found.cast_column(name, datasets.ClassLabel(names=list(categories[name])))
+    return found
+
+
 def framed(x: Array, y: Array, schema: Schema, form: Form) -> Any:
-    """A frame of the same kind as the one that went in, with its types and its order. Columns that the schema does not list were
+    """The same kind of frame, or data set, as went in, with its types and its order. Columns that the schema does not list were
     never read and are not there; a label that came by itself stands last."""
-    return _framed(x, y, schema, form.kind, form)
+    if form.kind == TORCH:
+        return to_torch(x, y)
+    return to_hf(x, y, schema, form) if form.kind == HUGGING_FACE else _framed(x, y, schema, form.kind, form)
 
 
 def _framed(x: Array, y: Array, schema: Schema, kind: str, form: Form | None) -> Any:
@@ -81,10 +98,15 @@ def _words(name: str, columns: Mapping[str, Column], schema: Schema) -> tuple[st
 
 
 def library(name: str) -> ModuleType:
-    """pandas or polars, which are nobody's duty to have."""
+    """pandas, polars or datasets, which are nobody's duty to have."""
     try:
-        return importlib.import_module(name)
+        return importlib.import_module("datasets" if name == HUGGING_FACE else name)
     except ImportError:
+        if name == HUGGING_FACE:
+            raise BadInput(
+                "datasets is not installed. Install it with: pip install 'limbeck[huggingface]'. Without it, the release's "
+                "data/train.parquet holds the same."
+            ) from None
         raise BadInput(
             f"{name} is not installed. Install it with: pip install 'limbeck[frames]'. Without it, to_arrow() gives "
             "the same table."

@@ -25,12 +25,15 @@ from torch import Tensor, nn
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.files import write_atomic
 from limbeck.methods import TrainedGenerator
+from limbeck.methods.graphical.network import NetworkModel
 from limbeck.methods.mosaic.model import TableModel
+from limbeck.nets.generators.graph_spec import GraphSpec
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import GENERATOR_FILES, Certificate
 from limbeck.release.conditions import Conditions, read_conditions
+from limbeck.release.distilled import ANSWERS
 from limbeck.release.drawing import Drawn, checked_count, gathered, seed_of
 from limbeck.release.statement import read_certificate
 from limbeck.release.table_generator import TableGenerator
@@ -58,9 +61,11 @@ def write_generator(folder: Path, made: TrainedGenerator, schema: Schema, counts
     write_atomic(folder / DESCRIPTION, (json.dumps(description, indent=1) + "\n").encode())
 
 
-def _input_words(spec: GeneratorSpec | TableSpec) -> str:
+def _input_words(spec: GeneratorSpec | TableSpec | GraphSpec) -> str:
     if isinstance(spec, TableSpec):
         return "none: cells are drawn from the mixture, values evenly inside of them"
+    if isinstance(spec, GraphSpec):
+        return "none: cells are drawn step by step from tables, values evenly inside of them"
     return f"float32 latents (records, {spec.latent}), {spec.law}, and class indices"
 
 
@@ -73,6 +78,11 @@ class Generator:
     shares: tuple[int, ...]
     certificate: Certificate
     schema: Schema
+
+    @property
+    def trained(self) -> TrainedGenerator:
+        """Spec and weights, as they were released."""
+        return TrainedGenerator(self.spec, dict(self.network.state_dict()))
 
     @property
     def fitted(self) -> int:
@@ -96,6 +106,11 @@ class Generator:
             return self._made(labels[torch.randperm(most, generator=generator).numpy()], generator)
 
         return gathered(checked_count(count), self.schema.shape, draw, conditions, DRAWN_AT_ONCE)
+
+    @torch.no_grad()
+    def draw(self, labels: Tensor, rng: torch.Generator) -> Tensor:
+        """Pictures for these labels, from random numbers of the caller's own."""
+        return torch.from_numpy(self._made(labels.cpu().numpy(), rng)[0])
 
     @torch.no_grad()
     def _made(self, labels: NDArray[np.int64], generator: torch.Generator) -> Drawn:
@@ -130,6 +145,11 @@ def load_generator(folder: str | Path) -> Generator | TableGenerator:
             f"The release in {folder} is a trained model, not a set; there is nothing to sample from. In Python "
             "limbeck.load_model opens it."
         )
+    if ANSWERS in certificate.files and not certificate.has_generator:
+        raise BadInput(
+            f"The release in {folder} holds a set but no generator. It keeps its answers, so you can have one, for nothing.",
+            f"limbeck distil {folder} --generator 1500 --out NEW",
+        )
     if not certificate.has_generator:
         raise BadInput(
             f"The release in {folder} holds a set but no generator (method '{certificate.method}' makes none), so no "
@@ -145,6 +165,9 @@ def load_generator(folder: str | Path) -> Generator | TableGenerator:
         if described["generator"]["kind"] == TableSpec.kind:
             model = TableModel.of(TableSpec.from_dict(described["generator"]), weights, schema)
             return TableGenerator(model, shares, certificate, schema)
+        if described["generator"]["kind"] == GraphSpec.kind:
+            network_model = NetworkModel.of(GraphSpec.from_dict(described["generator"]), weights, schema)
+            return TableGenerator(network_model, shares, certificate, schema)
         spec = GeneratorSpec.from_dict(described["generator"])
         network = build_generator(spec, schema.shape, len(schema.classes), seed=0)
         network.load_state_dict(weights)

@@ -76,8 +76,8 @@ def check_joined(certificate: Any, parts: Sequence[Any]) -> None:
     if certificate.queries != dearest.queries:
         raise NotAuthentic("The certificate does not list the queries of the dearest of its parts.")
     for number, part in enumerate(parts):
-        if part.is_model or not part.releasable or part.joined is not None:
-            raise NotAuthentic(f"Part {number + 1} is no set that may be shared, or is joined itself.")
+        if part.is_model or not part.releasable or part.joined is not None or part.distilled is not None:
+            raise NotAuthentic(f"Part {number + 1} is no set that may be shared, or is joined or distilled itself.")
         if certificate.files.get(part_file(number)) != part.files["set.npz"]:
             raise NotAuthentic(f"The set of part {number + 1} is not the one on its own certificate.")
     if certificate.records != sum(part.records for part in parts):

@@ -35,6 +35,9 @@ def join(parts: Sequence[Path], name: str, out: Path, key: Path, pages: Pages) -
         require_releasable(certificate)
         if certificate.is_model or certificate.joined is not None:
             raise BadInput(f"{part} is a model, or joined itself; join the sets of the owners.")
+        if certificate.distilled is not None:
+            # Whoever distilled it signed it, so its key would not tell whose records are behind it.
+            raise BadInput(f"{part} was distilled from another release; join that one.")
     require_one_kind(certificates)
     dearest = max(certificates, key=lambda certificate: certificate.epsilon)
     sets = [read_release(part) for part in parts]

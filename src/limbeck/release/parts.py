@@ -60,6 +60,10 @@ def check_views(certificate: Certificate) -> None:
     stated = certificate.federation.views
     for name in ("server", "public", "all_told"):
         _check_price(name, getattr(stated, name), getattr(found, name), certificate.delta)
+    if stated.site is not None:  # versions before 0.6.0 did not state it
+        if found.site is None:
+            raise NotAuthentic("The certificate states a price for a whole site, and its queries have none.")
+        _check_price("site", stated.site, found.site, certificate.delta)
     if stated.server.epsilon != certificate.epsilon:
         raise NotAuthentic("The certificate's epsilon is not that against the server.")
     schema = certificate.public_assumptions

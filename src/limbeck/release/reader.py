@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from limbeck.data.arrays import stored
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable, NotAuthentic
 from limbeck.privacy.schema import Schema
-from limbeck.release import framed
+from limbeck.release import framed, shown
 from limbeck.release.certificate import Certificate
 from limbeck.release.statement import read_certificate
 
@@ -39,9 +39,16 @@ class Release:
     def to_polars(self) -> Any:
         return framed.to_polars(self.x, self.y, self.schema)
 
+    def to_hf(self) -> Any:
+        """A `Dataset` of Hugging Face, of pictures or of a table."""
+        return framed.to_hf(self.x, self.y, self.schema)
+
     def to_torch(self) -> Any:
         """A `TensorDataset` of the exact numbers, in [-1, 1], and the class indices. For pictures, too."""
         return framed.to_torch(self.x, self.y)
+
+    def _repr_html_(self) -> str:
+        return shown.release_html(self)
 
 
 def read_release(folder: Path) -> Release:

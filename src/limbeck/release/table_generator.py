@@ -1,7 +1,8 @@
 """The model of a table as part of a release: more rows, also under conditions. Everything here is public.
 
-generator.safetensors    logits and weights of the mixture, the edges of columns, the terms and the constant of the label
-generator.json           components, edges of each column, and how much of the mixture's opinion labels keep
+generator.safetensors    logits and weights of the mixture, the edges of columns, the terms and the constant of the label; or the
+                         edges and the conditional tables of a graphical model
+generator.json           components, edges of each column, and how much of the mixture's opinion labels keep; or edges and steps
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from limbeck.errors import BadInput
+from limbeck.methods.graphical.network import NetworkModel, NetworkRows
 from limbeck.methods.mosaic.keeping import most_unique, numbered
 from limbeck.methods.mosaic.model import Rows, TableModel
+from limbeck.nets.generators.graph_spec import GraphSpec
 from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
@@ -29,13 +32,13 @@ LEAST_MASS = 1e-6  # share of a model's rows below which it says nothing but its
 class TableGenerator:
     """A released model of a table read back, and what its release says. shares: of the classes, as the set has them."""
 
-    model: TableModel
+    model: TableModel | NetworkModel
     shares: tuple[int, ...]
     certificate: Certificate
     schema: Schema
 
     @property
-    def spec(self) -> TableSpec:
+    def spec(self) -> TableSpec | GraphSpec:
         return self.model.spec
 
     @property
@@ -66,12 +69,12 @@ class TableGenerator:
         x, y = gathered(count, self.schema.shape, draw, conditions, MADE_AT_ONCE)
         return numbered(x, self.schema, rng), y
 
-    def _rows(self, conditions: Conditions) -> Rows:
+    def _rows(self, conditions: Conditions) -> Rows | NetworkRows:
         wanted = conditions.classes()
         if not wanted.any():
             raise none_fits(conditions, "no class does")
         # Without a model of the label, classes come in the shares of the set.
-        counts = np.array(self.shares if self.model.labels is None else np.ones(len(wanted)), dtype=np.float64)
+        counts = np.array(np.ones(len(wanted)) if self.model.says_classes else self.shares, dtype=np.float64)
         classes = np.where(wanted, counts if counts[wanted].any() else 1.0, 0.0)
         rows = self.model.rows(conditions.limits(), classes)
         if not rows.mass >= LEAST_MASS:

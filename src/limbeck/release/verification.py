@@ -16,6 +16,7 @@ from limbeck.privacy.accounting import price, require_delta
 from limbeck.privacy.numbers import apart
 from limbeck.privacy.queries import sampler_delta_of
 from limbeck.release.certificate import CORE_FILES, GENERATOR_FILES, NAME, SET, Certificate, well_formed
+from limbeck.release.distilled import ANSWERS, check_distilled
 from limbeck.release.editions import is_owner_copy, require_no_owner_copy
 from limbeck.release.joined import check_joined
 from limbeck.release.parts import check_parts, check_views
@@ -58,6 +59,11 @@ def check_statement(statement: Statement, expected_key: str | None = None) -> Ce
         with well_formed(statement.release):
             parts = [check_statement(Statement(dict(part), statement.release)) for part in certificate.joined.parts]
             check_joined(certificate, parts)
+    if certificate.distilled is not None:
+        with well_formed(statement.release):
+            check_distilled(
+                certificate, check_statement(Statement(dict(certificate.distilled.source), statement.release))
+            )
     return certificate
 
 
@@ -103,6 +109,8 @@ def _check_content(certificate: Certificate) -> None:
     present = [kind for kind, name in CORE_FILES.items() if name in certificate.files]
     if present != [content] or (certificate.records > 0) != (content == SET):
         raise NotAuthentic(f"The certificate says that the release is a {content}; its files or records do not fit.")
+    if ANSWERS in certificate.files and (content != SET or certificate.distilled is not None):
+        raise NotAuthentic(f"{ANSWERS} belongs to a set that asked its own questions.")
     generator = [name in certificate.files for name in GENERATOR_FILES]
     if any(generator) and (content != SET or not all(generator)):
         raise NotAuthentic(

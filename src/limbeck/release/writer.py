@@ -16,9 +16,11 @@ from limbeck.files import as_json, write_atomic
 from limbeck.methods import Result, SyntheticSet, TrainedModel
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
+from limbeck.release.answers import write_answers
 from limbeck.release.certificate import MODEL, NAME, SET, Certificate, certify
+from limbeck.release.distilled import Distilled
 from limbeck.release.editions import require_no_owner_copy
-from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES, write_npz, write_parquet, write_snapshots
+from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES, Sizes, write_npz, write_parquet, write_snapshots
 from limbeck.release.generator import write_generator
 from limbeck.release.joined import Joined
 from limbeck.release.model import write_model
@@ -27,8 +29,8 @@ from limbeck.release.signature import Signer
 from limbeck.release.verification import file_hash
 from limbeck.vault.noise import Randomness
 
-# The files that people look at, by name, from what the certificate will say, the schema and the result.
-Pages = Callable[[Certificate, Schema, Result], Mapping[str, bytes]]
+# The files that people look at, by name, from what the certificate will say, the schema, the result and how large its table is.
+Pages = Callable[[Certificate, Schema, Result, Sizes | None], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +45,18 @@ class ReleaseWriter:
     pages: Pages
     endorser: Endorser | None = None  # for the sites of a federation
     joined: Joined | None = None  # the parts of a union
+    distilled: Distilled | None = None  # whose answers it is made of
 
     def write(self, folder: Path, result: Result) -> None:
         """The certificate comes last, so a folder that has one is complete."""
         # Card and page show the certificate, and the certificate hashes card and page: they get it without the hashes.
         shown = self._certificate(result, {})
+        sizes = None
         if isinstance(result, TrainedModel):
             write_model(folder, result, self.schema)
         else:
-            self._write_set(folder, result)
-        for name, page in self.pages(shown, self.schema, result).items():
+            sizes = self._write_set(folder, result)
+        for name, page in self.pages(shown, self.schema, result, sizes).items():
             write_atomic(folder / name, page)
         write_atomic(folder / "config.json", as_json({"plan": self.plan.to_dict(), "schema": self.schema.to_dict()}))
         files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -64,17 +68,20 @@ class ReleaseWriter:
         signature = self.signer.sign(stated.to_dict())
         write_atomic(folder / NAME, as_json(replace(stated, signature=signature).to_dict()))
 
-    def _write_set(self, folder: Path, result: SyntheticSet) -> None:
+    def _write_set(self, folder: Path, result: SyntheticSet) -> Sizes:
         (folder / "data").mkdir(exist_ok=True)
         write_npz(folder / "set.npz", result.x, result.y)
         if result.snapshots is not None:
             write_snapshots(folder / SNAPSHOTS, result.snapshots, result.y, np.asarray(result.snapshots_after))
         if result.course:
             write_atomic(folder / TRAINING_CURVES, as_json(result.course))
-        write_parquet(folder / "data" / "train.parquet", result.x, result.y, self.schema)
+        sizes = write_parquet(folder / "data" / "train.parquet", result.x, result.y, self.schema)
         if result.generator is not None:
             counts = np.bincount(result.y, minlength=len(self.schema.classes)).tolist()
             write_generator(folder, result.generator, self.schema, counts)
+        if result.answers is not None:
+            write_answers(folder, result.answers, self.plan.method)
+        return sizes
 
     def _certificate(self, result: Result, hashes: dict[str, str]) -> Certificate:
         certificate = certify(
@@ -87,4 +94,4 @@ class ReleaseWriter:
             content=SET if isinstance(result, SyntheticSet) else MODEL,
             federation=None if self.endorser is None else self.endorser.federated(self.plan),
         )
-        return replace(certificate, joined=self.joined)
+        return replace(certificate, joined=self.joined, distilled=self.distilled)

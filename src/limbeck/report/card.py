@@ -11,12 +11,16 @@ import re
 from collections.abc import Sequence
 
 from limbeck.errors import BadInput
+from limbeck.nets.generators.graph_spec import GraphSpec
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.dates import DATE
 from limbeck.privacy.schema import Column, Schema
 from limbeck.release.certificate import Certificate
+from limbeck.release.formats import Sizes
+from limbeck.release.imprint import Imprint
 from limbeck.report import wording
+from limbeck.report.licences import licence_lines
 from limbeck.report.loading import (
     DATA_FILE,
     generator_sentence,
@@ -30,13 +34,20 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 
 
 def data_card(
-    certificate: Certificate, schema: Schema, counts: Sequence[int], generator: GeneratorSpec | TableSpec | None = None
+    certificate: Certificate,
+    schema: Schema,
+    counts: Sequence[int],
+    generator: GeneratorSpec | TableSpec | GraphSpec | None = None,
+    sizes: Sizes | None = None,
+    imprint: Imprint | None = None,
 ) -> str:
-    """`counts`: synthetic records of each class, in the order of the schema's classes. `generator`: what is released too."""
+    """`counts`: synthetic records of each class, in the order of the schema's classes. `generator`: what is released too.
+    `sizes`: of the Parquet file. `imprint`: what the owner says of themselves."""
     if len(counts) != len(schema.classes):
         raise BadInput(f"A data card needs one count per class, got {len(counts)} for {len(schema.classes)} classes.")
     sections = [
         _introduction(certificate, schema, counts),
+        *said_by_the_owner(imprint),
         promise(certificate, schema),
         making(certificate),
         *([_classes(schema, counts)] if schema.has_label else []),
@@ -44,7 +55,7 @@ def data_card(
         *([] if generator is None else [_more(generator)]),
         verifying(),
     ]
-    return _front_matter(certificate, schema, sum(counts)) + "\n" + "\n\n".join(sections) + "\n"
+    return _front_matter(certificate, schema, sum(counts), sizes, imprint) + "\n" + "\n\n".join(sections) + "\n"
 
 
 def yaml_text(text: str) -> str:
@@ -64,7 +75,14 @@ def _code(text: str) -> str:
     return "`" + " ".join(text.replace("`", "'").split()) + "`"
 
 
-def _front_matter(certificate: Certificate, schema: Schema, records: int) -> str:
+def said_by_the_owner(imprint: Imprint | None) -> list[str]:
+    rows = [] if imprint is None else imprint.rows
+    return ["\n".join(f"- {name}: {markdown_text(value)}" for name, value in rows)] if rows else []
+
+
+def _front_matter(
+    certificate: Certificate, schema: Schema, records: int, sizes: Sizes | None, imprint: Imprint | None
+) -> str:
     warnings = [headline for headline, _ in wording.warnings(certificate)]
     price = ", ".join(warnings) or f"epsilon {wording.exact(wording.epsilon_of(certificate))}"
     honest = [headline.lower().replace(" ", "-") for headline in warnings] or ["differential-privacy"]
@@ -72,6 +90,7 @@ def _front_matter(certificate: Certificate, schema: Schema, records: int) -> str
     lines = [
         "---",
         f"pretty_name: {yaml_text(f'{schema.name}, synthetic ({price})')}",
+        *licence_lines(imprint),
         "tags:",
         *(f"- {tag}" for tag in tags),
         *_tasks(schema),
@@ -87,7 +106,9 @@ def _front_matter(certificate: Certificate, schema: Schema, records: int) -> str
         *_features(schema),
         "  splits:",
         "  - name: train",
+        *([] if sizes is None else [f"    num_bytes: {sizes.memory}"]),
         f"    num_examples: {records}",
+        *([] if sizes is None else [f"  download_size: {sizes.file}", f"  dataset_size: {sizes.memory}"]),
         "---",
     ]
     return "\n".join(lines) + "\n"
@@ -173,8 +194,12 @@ def _loading(schema: Schema) -> str:
     return "\n\n".join([*parts, markdown_text(parquet_sentence(schema))])
 
 
-def _more(generator: GeneratorSpec | TableSpec) -> str:
-    some = "\nlimbeck sample FOLDER --count 1000 --where 'COLUMN > 60'" if isinstance(generator, TableSpec) else ""
+def _more(generator: GeneratorSpec | TableSpec | GraphSpec) -> str:
+    some = (
+        "\nlimbeck sample FOLDER --count 1000 --where 'COLUMN > 60'"
+        if isinstance(generator, TableSpec | GraphSpec)
+        else ""
+    )
     return (
         f"## How to draw more records\n\n{markdown_text(generator_sentence(generator))}\n\n"
         f"```\nlimbeck sample FOLDER --count 1000 --seed 1 --out more.npz{some}\n```\n\n"

@@ -74,7 +74,8 @@ def curve(points: Sequence[Point], x_title: str, y_title: str, words: str, highe
     points = sorted(points, key=lambda point: point.x)
     x_ticks = _ticks(min(point.x for point in points), max(point.x for point in points))
     lows, highs = [point.y - point.spread for point in points], [point.y + point.spread for point in points]
-    y_ticks = _ticks(max(min(lows), 0.0), min(max(highs), highest))
+    least = max(min(lows), 0.0)
+    y_ticks = _ticks(least, max(min(max(highs), highest), least))
 
     def across(value: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * _share(value, x_ticks)

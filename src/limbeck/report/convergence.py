@@ -16,6 +16,7 @@ from markupsafe import Markup
 from limbeck.errors import BadInput
 from limbeck.evaluate.privacy_curve import PrivacyCurve
 from limbeck.evaluate.reading import finite, read_json
+from limbeck.methods.parts.generator_training import MEANS
 from limbeck.report.charts import Point
 from limbeck.report.charts import curve as line_chart
 from limbeck.report.wording import number
@@ -72,8 +73,11 @@ def read_training_curves(path: Path) -> dict[str, list[float]]:
 
 
 def training_curve_drawings(curves: Mapping[str, Sequence[float]]) -> tuple[tuple[str, Markup], ...]:
-    """(name, drawing) of every training curve; of long ones the means of equal stretches are drawn."""
-    return tuple((name, _training_curve(name, values)) for name, values in curves.items() if len(values) > 1)
+    """(name, drawing) of every training curve; of long ones the means of equal stretches are drawn. Means have a sign and are
+    for `site_rows`: no curve of a size."""
+    return tuple(
+        (name, _training_curve(name, values)) for name, values in curves.items() if len(values) > 1 and name != MEANS
+    )
 
 
 def _training_curve(name: str, values: Sequence[float]) -> Markup:

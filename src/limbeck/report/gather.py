@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,20 +15,25 @@ from limbeck.evaluate.fidelity_result import Fidelity
 from limbeck.evaluate.privacy_curve import PrivacyCurve, read_snapshots
 from limbeck.evaluate.reading import read_json
 from limbeck.evaluate.synthetic_columns import synthetic_columns
+from limbeck.methods.graphical.network import NetworkModel
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import is_unfinished, require_outside, resume_command
 from limbeck.release.editions import OWNER, RELEASE, checked_edition, page_edition
 from limbeck.release.formats import SNAPSHOTS, TRAINING_CURVES
-from limbeck.release.generator import load_generator
+from limbeck.release.generator import Generator, load_generator
+from limbeck.release.imprint import NAME as IMPRINT
+from limbeck.release.imprint import imprint_in
 from limbeck.release.reader import Release, read_release
 from limbeck.release.table_generator import TableGenerator
 from limbeck.release.verification import verify
 from limbeck.report import convergence
 from limbeck.report.budget import BudgetView, budget_view
+from limbeck.report.drawn import drawn_strips
 from limbeck.report.page import Report
 from limbeck.report.pictures import png_bytes, table_grid
 from limbeck.report.scores import require_fit, require_public, shared_entries
+from limbeck.report.sites import SiteRow, site_rows
 from limbeck.report.strips import Strip, class_strips, columns, shown_classes, snapshot_strips, strip
 from limbeck.vault.ledger import Account, Ledger, default_path
 from limbeck.vault.ledger.address import may_exist
@@ -72,6 +77,7 @@ def gather(sources: Sources) -> Report:
         budget=_budget(sources, certificate),
         fidelity=_fidelity(sources.fidelity, certificate),
         generator=certificate.has_generator,
+        imprint=imprint_in(sources.run) if IMPRINT in certificate.files else None,
     )
     if certificate.is_model:
         if sources.real is not None:
@@ -177,8 +183,8 @@ def own_grant(ledger: Ledger, account: Account, run: Path, certificate: Certific
 
 def _with_pictures(report: Report, release: Release, sources: Sources) -> Report:
     if (sources.run / TRAINING_CURVES).exists():
-        curves = convergence.read_training_curves(sources.run / TRAINING_CURVES)
-        report = dataclasses.replace(report, training_curves=curves)
+        course = convergence.read_training_curves(sources.run / TRAINING_CURVES)
+        report = dataclasses.replace(report, training_curves=course, sites=_sites(report, release, sources.run, course))
     grid = (sources.run / "grid.png").read_bytes() if (sources.run / "grid.png").is_file() else None
     if not release.schema.is_image:
         columns = synthetic_columns(release.x, release.y, release.schema, _table_model(sources.run, report))
@@ -188,10 +194,17 @@ def _with_pictures(report: Report, release: Release, sources: Sources) -> Report
         shown = snapshot_strips(*read_snapshots(sources.run, release), release.y, release.schema)
         report = dataclasses.replace(report, snapshots=shown)
     real, nearest = _real_pictures(sources.real, release)
-    return dataclasses.replace(report, strips=strips, real=real, nearest=nearest)
+    made = load_generator(sources.run) if report.generator else None
+    drawn = drawn_strips(made.trained, release.schema) if isinstance(made, Generator) else ()
+    return dataclasses.replace(report, strips=strips, real=real, nearest=nearest, drawn=drawn)
 
 
-def _table_model(run: Path, report: Report) -> TableModel | None:
+def _sites(report: Report, release: Release, run: Path, course: Mapping[str, Sequence[float]]) -> tuple[SiteRow, ...]:
+    kept = read_snapshots(run, release) if (run / SNAPSHOTS).exists() else None
+    return site_rows(report.certificate, release.schema, course, kept, release.y)
+
+
+def _table_model(run: Path, report: Report) -> TableModel | NetworkModel | None:
     """The model of a table that a release carries. It is made of noised answers, so it is no real row."""
     found = load_generator(run) if report.generator else None
     return found.model if isinstance(found, TableGenerator) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from limbeck.nets.generators.graph_spec import GraphSpec
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.nets.generators.table_spec import TableSpec
 from limbeck.privacy.schema import Schema
@@ -98,17 +99,22 @@ def generator_snippet() -> Snippet:
     )
 
 
-def generator_sentence(spec: GeneratorSpec | TableSpec) -> str:
+MATCHED = "upsampling"  # the kind that is made of answers, beside a set
+
+
+def generator_sentence(spec: GeneratorSpec | TableSpec | GraphSpec) -> str:
     """What the generator is, and what can be expected of records that are not in the set."""
-    if isinstance(spec, TableSpec):
+    if isinstance(spec, TableSpec | GraphSpec):
         return (
             "The model that the rows were drawn from is in generator.safetensors, described by generator.json. It was made from "
             "paid answers alone, so drawing more rows from it costs nothing, and they are as good as those of the set. Rows that "
             "keep to a condition can be drawn, too; the fewer there are by the model, the less is known about them."
         )
+    made_it = "The generator that made the set"
+    which = made_it if spec.kind != MATCHED else "A generator that was matched to the answers that the set is made of"
     text = (
-        "The generator that made the set is in generator.safetensors, described by generator.json. It was made from paid "
-        "answers alone, so drawing more records from it costs nothing."
+        f"{which} is in generator.safetensors, described by generator.json. It was made from paid answers alone, so drawing more "
+        "records from it costs nothing."
     )
     if spec.fitted:
         text += (

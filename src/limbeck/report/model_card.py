@@ -5,23 +5,26 @@ from __future__ import annotations
 from limbeck.nets import NetSpec
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
+from limbeck.release.imprint import Imprint
 from limbeck.report import wording
-from limbeck.report.card import making, markdown_text, promise, verifying, yaml_text
+from limbeck.report.card import making, markdown_text, promise, said_by_the_owner, verifying, yaml_text
+from limbeck.report.licences import licence_lines
 
 
-def model_card(certificate: Certificate, schema: Schema, net: NetSpec) -> str:
+def model_card(certificate: Certificate, schema: Schema, net: NetSpec, imprint: Imprint | None = None) -> str:
     sections = [
         _introduction(certificate, schema, net),
+        *said_by_the_owner(imprint),
         promise(certificate, schema),
         making(certificate),
         _classes(schema),
         _loading(schema),
         verifying(),
     ]
-    return _front_matter(certificate, schema) + "\n" + "\n\n".join(sections) + "\n"
+    return _front_matter(certificate, schema, imprint) + "\n" + "\n\n".join(sections) + "\n"
 
 
-def _front_matter(certificate: Certificate, schema: Schema) -> str:
+def _front_matter(certificate: Certificate, schema: Schema, imprint: Imprint | None) -> str:
     kind = "image" if schema.is_image else "tabular"
     warnings = [headline for headline, _ in wording.warnings(certificate)]
     price = ", ".join(warnings) or f"epsilon {wording.exact(wording.epsilon_of(certificate))}"
@@ -29,6 +32,7 @@ def _front_matter(certificate: Certificate, schema: Schema) -> str:
     lines = [
         "---",
         f"model_name: {yaml_text(f'{schema.name}, classifier ({price})')}",
+        *licence_lines(imprint),
         "tags:",
         *(f"- {tag}" for tag in [*honest, "limbeck"]),
         f"pipeline_tag: {kind}-classification",

@@ -9,7 +9,7 @@ from limbeck.release.certificate import Certificate
 
 def owner_sentences(certificate: Certificate) -> list[str]:
     """None where one owner stands behind it."""
-    return [*_federation(certificate), *_joined(certificate)]
+    return [*_federation(certificate), *_joined(certificate), *_distilled(certificate)]
 
 
 def _federation(certificate: Certificate) -> list[str]:
@@ -29,7 +29,14 @@ def _federation(certificate: Certificate) -> list[str]:
             f"Each owner added all of the noise. Epsilon is {server} against the server and all other owners, and {public} "
             "against whoever has this release alone."
         )
-    return [who, how]
+    if found.site is None:
+        return [who, how]
+    whole = finite_or_word(found.site.epsilon)
+    return [
+        who,
+        how,
+        f"If not a record but all records of one owner are the unit, epsilon is {whole} against everybody.",
+    ]
 
 
 def _joined(certificate: Certificate) -> list[str]:
@@ -39,4 +46,15 @@ def _joined(certificate: Certificate) -> list[str]:
     return [
         f"It was joined from the sets of {len(parts)} owners: {', '.join(parts)}. That they hold different records is the "
         "owners' word; epsilon is that of the dearest part."
+    ]
+
+
+def _distilled(certificate: Certificate) -> list[str]:
+    found = certificate.distilled
+    if found is None:
+        return []
+    return [
+        f"It was distilled from the answers that another release keeps; the certificate of that one ({found.source['created']}) "
+        f"is part of this one's (SHA-256 {found.sha256[:16]}...). No record was asked again, so epsilon is the price of both "
+        "together. Whoever distilled it signed it; the owner's signature is on the certificate that it holds."
     ]

@@ -23,12 +23,15 @@ from limbeck.evaluate.table_marginals import ColumnMarginal
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
 from limbeck.release.editions import EDITIONS, OWNER, RELEASE
-from limbeck.report import views
+from limbeck.release.imprint import Imprint
+from limbeck.report import brief, views
 from limbeck.report.budget import BudgetView
 from limbeck.report.closeness import closeness_view
+from limbeck.report.confusion import confusion_view
 from limbeck.report.convergence import curve_view, training_curve_drawings
 from limbeck.report.marginals import columns_view, marginals_view
 from limbeck.report.scores import score_table
+from limbeck.report.sites import SiteRow
 from limbeck.report.strips import MOST_CLASSES, Strip
 
 
@@ -39,6 +42,9 @@ class Report:
     snapshots         (answers seen, first picture of each class) while the set was made
     training_curves   numbers of the run by step, by name
     curve             accuracy against epsilon
+    drawn             pictures of each class from the generator of the release
+    sites             of a federation: what each site's answers did to the pictures
+    imprint           what the owner says of themselves; it is public, because the release states it
     columns           of a table: shares among its rows, beside those of the release's own model (no real row)
 
     Guarantee: a report of the release edition holds no real picture, no figure measured on private records and nothing
@@ -60,7 +66,10 @@ class Report:
     real_grid: bytes | None = None
     fidelity: Fidelity | None = None
     generator: bool = False
+    drawn: Sequence[Strip | None] = ()
     columns: Sequence[ColumnMarginal] = ()
+    sites: Sequence[SiteRow] = ()
+    imprint: Imprint | None = None
 
     def __post_init__(self) -> None:
         if self.edition not in EDITIONS:
@@ -87,9 +96,12 @@ def render(report: Report) -> str:
     """The whole page as text. Everything that comes from a schema or a setting is escaped."""
     certificate, schema = report.certificate, report.schema
     sheets = [*(["multiples.css"] if report.columns or report.fidelity else []), *_owners_sheets(report)]
+    tables = [score_table(each) for each in report.evaluations if each.accuracy or each.targets]
     style = page_style("look.css", "report.css", *sheets)
     parts = {
         "head": views.headline(certificate, schema),
+        "imprint": brief.imprint_rows(certificate, report.imprint),
+        "looks": brief.why_noisy(certificate, schema),
         "promises": views.promises(certificate, schema),
         "making": views.making(certificate, schema),
         "loading": views.how_to_load(certificate, schema, report.generator),
@@ -101,12 +113,18 @@ def render(report: Report) -> str:
         "real_grid": views.source(report.real_grid),
         "grid_words": views.grid_words(schema),
         "classes": views.classes(schema, report.strips, report.nearest, report.real),
+        "drawn": views.classes(schema, report.drawn, (), ()),
         "snapshots": report.snapshots,
         "training_curves": training_curve_drawings(report.training_curves),
+        "sites": report.sites,
+        "sites_left": max(len(certificate.federation.terms.sites) - len(report.sites), 0)
+        if certificate.federation
+        else 0,
         "schema_classes": len(schema.classes),
         "brief_names": views.brief_names(schema),
         "classes_left": max(len(schema.classes) - MOST_CLASSES, 0) if report.strips else 0,
-        "tables": [views.scores(score_table(each)) for each in report.evaluations if each.accuracy or each.targets],
+        "tables": [views.scores(table) for table in tables],
+        "confusions": [confusion_view(table, schema) for table in tables],
         "curve": curve_view(report.curve) if report.curve else None,
         "closeness": closeness_view(report.fidelity) if report.fidelity else None,
         "marginals": marginals_view(report.fidelity.marginals)

@@ -40,6 +40,7 @@ class ScoreRow:
     f1: tuple[tuple[str, float | None], ...] = ()
     library: str = ""
     skipped: str = ""
+    confusion: tuple[tuple[int, ...], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +140,7 @@ def score_table(evaluation: Evaluation) -> ScoreTable:
                     area=_area(rows.get(model)),
                     f1=_f1(rows.get(model)),
                     library=(rows[model].library or "") if model in rows else "",
+                    confusion=rows[model].confusion if model in rows else None,
                 )
                 for model, score in sorted((evaluation.accuracy or {}).items(), key=_by_kind)
             ),

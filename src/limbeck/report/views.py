@@ -15,7 +15,7 @@ from limbeck.evaluate.target_score import TargetScore
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
-from limbeck.report import loading, wording
+from limbeck.report import brief, loading, wording
 from limbeck.report.charts import Segment, bar, score_bar
 from limbeck.report.protected import adjacency_words, protected, query_note
 from limbeck.report.scores import ScoreRow, ScoreTable
@@ -169,9 +169,10 @@ def _subtitle(certificate: Certificate, schema: Schema) -> str:
 
 
 def _tiles(certificate: Certificate) -> list[tuple[str, str, str]]:
-    epsilon = wording.exact(wording.epsilon_of(certificate)) if wording.is_private(certificate) else "∞"
+    epsilon, exactly = brief.brief_epsilon(certificate)
+    meaning = f"how much one {protected(certificate).noun} can matter; smaller is more private"
     return [
-        (epsilon, "epsilon", f"how much one {protected(certificate).noun} can matter; smaller is more private"),
+        (epsilon, "epsilon", f"exactly {exactly}: {meaning}" if exactly else meaning),
         (wording.exact(certificate.delta), "delta", "the remainder that epsilon does not cover"),
         (f"one {protected(certificate).noun}", "unit", f"neighbours differ by {adjacency_words(certificate)}"),
     ]
@@ -294,5 +295,5 @@ def percent(value: Any) -> str:
 
 
 def _footer(certificate: Certificate) -> str:
-    created = certificate.created.replace("T", " ").replace("+00:00", " UTC")
+    created = brief.moment(certificate.created)
     return f"Made {created} with Limbeck." if created else "Made with Limbeck."

@@ -20,6 +20,8 @@ from limbeck.files import replacing
 
 STEP = "step"
 GRANT, DIGEST = "grant", "sha256"
+# Tensors that versions before 0.6.0 did not keep. They matter to no set; a checkpoint without them leaves them as they begin.
+LATER = frozenset({"means"})
 
 
 def write_checkpoint(path: Path, grant: str, step: int, state: Mapping[str, Tensor]) -> None:
@@ -55,7 +57,8 @@ def restore_checkpoint(path: Path, grant: str, total: int, state: Mapping[str, T
     step = tensors.pop(STEP, None)
     if step is None or step.dtype != torch.int64 or step.ndim or not 0 <= int(step) <= total:
         raise _damaged(path)
-    if owner != grant or _forms(tensors) != _forms(state):
+    known = {name: tensor for name, tensor in state.items() if name in tensors or name not in LATER}
+    if owner != grant or _forms(tensors) != _forms(known):
         raise RunConflict(f"The checkpoint {path} belongs to another run or configuration; put the right one back.")
     for name, tensor in tensors.items():
         state[name].copy_(tensor)

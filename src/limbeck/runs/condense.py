@@ -31,6 +31,8 @@ from limbeck.privacy.unit import UNIT_RECORD
 from limbeck.progress import Reporter
 from limbeck.release.certificate import Certificate
 from limbeck.release.destination import resume_command
+from limbeck.release.formats import Sizes
+from limbeck.release.imprint import Imprint, imprint_of
 from limbeck.release.writer import ReleaseWriter
 from limbeck.runs.execution import carry_out, checked_device
 from limbeck.runs.folder import new_folder, require_unused
@@ -129,13 +131,14 @@ def finish(
 ) -> Outcome:
     """From a grant to the release in `folder`, signed by whoever holds the owner's key, as the premises know."""
     began = time.monotonic()
+    signer = premises.signer(grant)
     writer = ReleaseWriter(
         plan=grant.plan,
         schema=vault.describe(),
         randomness=vault.randomness,
-        signer=premises.signer(grant),
+        signer=signer,
         drawn=lambda: vault.drawn(grant),
-        pages=_pages,
+        pages=partial(pages_of, imprint_of(signer)),
         endorser=premises.endorser(grant),
     )
     try:
@@ -146,12 +149,14 @@ def finish(
     return outcome_of(folder, grant.plan, vault.describe().unit, vault.randomness, began)
 
 
-def _pages(certificate: Certificate, schema: Schema, result: Result) -> Mapping[str, bytes]:
+def pages_of(
+    imprint: Imprint | None, certificate: Certificate, schema: Schema, result: Result, sizes: Sizes | None
+) -> Mapping[str, bytes]:
     from limbeck.report.pages import (
         release_pages,  # plotting and templates take a second, which asking need not wait for
     )
 
-    return release_pages(certificate, schema, result)
+    return release_pages(certificate, schema, result, sizes, imprint)
 
 
 def outcome_of(folder: Path, plan: Plan, unit: str, randomness: Randomness, began: float) -> Outcome:

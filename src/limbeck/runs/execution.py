@@ -7,8 +7,10 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import torch
+from torch import Tensor
 
 from limbeck.errors import BadInput, OutputFault
 from limbeck.methods import Method, Result, TrainedModel, method_named
@@ -90,6 +92,34 @@ class Asking:
             far(self.grant, [(label, first + number, mapping) for number, mapping in enumerate(mappings)])
 
         return asked
+
+    @property
+    def away(self) -> Away | None:
+        """A way for a generator to where the teachers are; None unless they are far away and answer several in a row."""
+        stays = getattr(self.vault, "stays", None)
+        return None if stays is None else Away(stays, self.grant)
+
+
+class Stays(Protocol):
+    """A vault that is far away, where a generator may stay for a block of steps."""
+
+    def end(self, step: int) -> int: ...
+
+    def stay(self, grant: Grant, label: str, step: int, count: int, luggage: dict[str, Tensor]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Away:
+    """What a method with a generator is handed for its blocks of steps."""
+
+    stays: Stays
+    grant: Grant
+
+    def end(self, step: int) -> int:
+        return self.stays.end(step)
+
+    def __call__(self, label: str, step: int, count: int, luggage: dict[str, Tensor]) -> None:
+        self.stays.stay(self.grant, label, step, count, luggage)
 
 
 @contextlib.contextmanager

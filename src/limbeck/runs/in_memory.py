@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from limbeck.data import DataSource
-from limbeck.data.frames import Form, form_of, form_with, frame_kind, frame_source
+from limbeck.data.frames import TORCH, Form, form_of, form_with, frame_kind, frame_source
+from limbeck.data.hf_dataset import hf_form, hf_source, is_hf_dataset
+from limbeck.data.ranges import range_warning
 from limbeck.data.records import Records, as_records, no_labels
+from limbeck.data.torch_dataset import is_torch_dataset, torch_source
 from limbeck.data.units import unit_codes
 from limbeck.errors import BadInput, RunConflict
 from limbeck.privacy.plan import Plan
@@ -21,6 +25,8 @@ from limbeck.runs.condense import Outcome, condense
 from limbeck.runs.record import RunRecord
 from limbeck.runs.request import Request
 from limbeck.runs.resume import resume
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +57,26 @@ def in_memory(
     if is_unfinished(folder):
         _require_same_plan(folder, plan)
         return resume(folder, reporter, source=source)
+    said = range_warning(source)  # for the owner, whose program this is
+    if said is not None:
+        logger.warning("%s", said)
     return condense(request, plan, source, folder, reporter)
 
 
 def memory_source(x: Any, y: Any, schema: Schema, units: Any) -> tuple[ArraySource | DataSource, Form | None]:
-    """What `fit` was given, as a source; and the form of a frame. A frame may have labels and persons in columns of its own."""
-    if frame_kind(x) is not None:
+    """What `fit` was given, as a source; and the form in which it is given back. None: as arrays.
+
+    A frame may have labels and persons in columns of its own.
+    """
+    is_hf = is_hf_dataset(x)  # first: a stream of Hugging Face is one of torch, too
+    if not is_hf and is_torch_dataset(x):
+        _require_units(schema, units)
+        return torch_source(x, schema, y, units), Form(TORCH, {})
+    if is_hf or frame_kind(x) is not None:
         if units is not None or not schema.by_person:
             _require_units(schema, units)
+        if is_hf:
+            return hf_source(x, schema, y, units), hf_form(x, schema)
         form = form_of(x)
         return frame_source(x, schema, y, units), form if y is None else form_with(form, schema.label, y)
     _require_labels(schema, y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from limbeck.data import DataSource
@@ -15,8 +16,9 @@ from limbeck.privacy.plan import Plan, draw_up
 from limbeck.privacy.queries import Query
 from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import UNIT_RECORD
+from limbeck.runs.forecasting import Forecast, forecast
 from limbeck.runs.premises import Elsewhere
-from limbeck.runs.request import DataReference
+from limbeck.runs.request import DataReference, RunOptions
 from limbeck.vault.process.client import ProcessVault
 
 
@@ -26,12 +28,13 @@ def make_plan(
     epsilon: float | None,
     delta: float,
     asked: Callable[[tuple[Query, ...]], tuple[Query, ...]] = lambda queries: queries,
+    noise: float | None = None,
 ) -> Plan:
     """Price a method for a data set. Reads no record.
 
     schema: what is public about the data. method: with its settings. epsilon: what the plan may cost, None where a setting fixes
     the noise. delta: below 1 / number of records, or of persons where the schema's unit is a person. asked: of the method's
-    queries, what one vault is asked where there are several.
+    queries, what one vault is asked where there are several. noise: the noise multiplier, where `epsilon` is not to decide.
 
     >>> from limbeck import open_source
     >>> plan = make_plan(open_source("digits").schema, method_named("ldpdc", {"per_class": 5}), 1.0, 1e-5)
@@ -52,7 +55,7 @@ def make_plan(
         queries_at=lambda noise: asked(method.queries(schema, noise)),
         epsilon=epsilon,
         delta=delta,
-        noise_multiplier=method.fixed_noise,
+        noise_multiplier=method.fixed_noise if noise is None else noise,
     )
 
 
@@ -65,7 +68,7 @@ def plan_for(
     rows: int | None = None,
 ) -> tuple[Plan, DataSource | Elsewhere]:
     """The plan of a method by name, and the source that it is for."""
-    source = _source(data)
+    source = source_of(data)
     return make_plan(source.schema, method_for(source.schema, method, settings, rows), epsilon, delta), source
 
 
@@ -74,7 +77,8 @@ def sized(settings: Mapping[str, Any] | None, per_class: int | None) -> dict[str
     return {**(settings or {}), **({} if per_class is None else {"per_class": per_class})}
 
 
-def _source(data: DataReference | DataSource) -> DataSource | Elsewhere:
+def source_of(data: DataReference | DataSource) -> DataSource | Elsewhere:
+    """Where the records are; of a vault elsewhere what it says of them. Reads no record."""
     if isinstance(data, DataSource):
         return data
     return data.source() if data.vault is None else Elsewhere(ProcessVault(data.vault).describe())
@@ -91,12 +95,15 @@ class Quote:
     """A plan as its owner sees it before paying.
 
     noise_multiplier_rdp: of the first query, if RDP alone decided, as in the papers; None where the noise was fixed.
-    unit: what neighbours differ by, as the schema says.
+    kept_bytes: size of the answers that the release will hold, for more sets.
+    unit: what neighbours differ by, as the schema says. forecast: how useful the set will be, how long it takes, what is left.
     """
 
     plan: Plan
+    forecast: Forecast
     noise_multiplier_rdp: float | None = None
     unit: str = UNIT_RECORD
+    kept_bytes: int = 0
 
     @property
     def noise_multiplier(self) -> float:
@@ -113,6 +120,9 @@ class Quote:
             "settings": plan.settings,
             "queries": [{**query.to_dict(), "share": share} for query, share in shares],
             "noise_multiplier": self.noise_multiplier,
+            "kept_bytes": self.kept_bytes,
+            "forecast": self.forecast.to_dict(),
+            "remaining_after": self.forecast.remaining_after,
         }
         if self.noise_multiplier_rdp is not None:
             values["noise_multiplier_rdp"] = self.noise_multiplier_rdp
@@ -126,12 +136,17 @@ def quote(
     epsilon: float | None,
     delta: float,
     rows: int | None = None,
+    ledger: Path | None = None,
 ) -> Quote:
-    """What a run would ask and cost."""
+    """What a run would ask and cost, and what it would be worth. ledger: where the budgets are; None for the default one."""
     plan, source = plan_for(data, method, settings, epsilon, delta, rows)
+    elsewhere = isinstance(data, DataReference) and data.vault is not None
+    book = None if elsewhere else ledger or RunOptions().ledger_path
+    expected, unit = forecast(source.schema, plan, book), source.schema.unit
     made = method_named(plan.method, plan.settings)
+    kept = made.kept_bytes(source.schema)
     if epsilon is None or made.fixed_noise is not None:
-        return Quote(plan=plan, unit=source.schema.unit)
+        return Quote(plan=plan, forecast=expected, unit=unit, kept_bytes=kept)
     base = calibrate(lambda noise: made.queries(source.schema, noise), epsilon, delta, "rdp")
     by_rdp = made.queries(source.schema, base)[0].noise_multiplier
-    return Quote(plan=plan, noise_multiplier_rdp=by_rdp, unit=source.schema.unit)
+    return Quote(plan=plan, forecast=expected, noise_multiplier_rdp=by_rdp, unit=unit, kept_bytes=kept)

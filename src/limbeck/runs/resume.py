@@ -12,6 +12,7 @@ from limbeck.progress import Reporter
 from limbeck.release.destination import RUN_STATE
 from limbeck.release.staged import fault_of
 from limbeck.runs.condense import Outcome, finish, outcome_of
+from limbeck.runs.distil import is_distillation, take_up
 from limbeck.runs.execution import checked_device, computing_with
 from limbeck.runs.folder import held, is_staged, put_in_place, staging
 from limbeck.runs.premises import ReopenPremises, reopened
@@ -38,6 +39,8 @@ def resume(
 
     Guarantee: the same plan is paid once, whenever the run was stopped; a release that is complete needs no record.
     """
+    if is_distillation(out):
+        return take_up(out, reporter)
     began = time.monotonic()
     with held(out):
         record = RunRecord.read(out)

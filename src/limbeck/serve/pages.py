@@ -39,7 +39,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "address": lambda name: quote(str(name), safe=""),
+        "address": lambda name: quote(str(name), safe="/"),  # a run may lie in a folder of runs
         "number": wording.exact,
         "clock": clock,
         "day": _day,
@@ -58,9 +58,9 @@ def overview(nonce: str, *, runs: Sequence[RunInfo], scores: Mapping[str, Sequen
     return _render("overview.html", nonce, {"runs": runs, "best": best, "version": version})
 
 
-def run(nonce: str, *, info: RunInfo, version: str) -> str:
+def run(nonce: str, *, info: RunInfo, version: str, grows: bool = False) -> str:
     warnings = wording.warnings(info.certificate) if info.certificate is not None else []
-    return _render("run.html", nonce, {"info": info, "warnings": warnings, "version": version})
+    return _render("run.html", nonce, {"info": info, "warnings": warnings, "version": version, "grows": grows})
 
 
 def budget(nonce: str, *, found: Found) -> str:

@@ -30,6 +30,8 @@ FINISHED, RUNNING, STOPPED, DAMAGED = "finished", "running", "stopped", "damaged
 LARGEST_JSON = 8_000_000
 # A run notes its progress about every second; after this long without a note and without its lock it is not at work.
 FRESH_SECONDS = 15.0
+# How far below the folder runs are looked for, and in how many folders at most: an open page asks every two seconds.
+DEEPEST, MOST_FOLDERS = 4, 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,10 @@ class RunInfo:
 
 
 class Catalog:
-    """All runs directly below one folder. Safe to ask from several threads."""
+    """All runs below one folder, by their path in it (scans/first). Safe to ask from several threads.
+
+    Links are not followed, so there are no circles and nothing from elsewhere; what lies in a run is part of it.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -78,8 +83,11 @@ class Catalog:
         return sorted(found, key=lambda info: (RUNNING, STOPPED, FINISHED, DAMAGED).index(info.state))
 
     def run(self, name: str) -> RunInfo | None:
-        """None for a folder that is gone, is no run, or is not directly here."""
-        if not _is_plain_name(name):
+        """None for a folder that is gone, is no run, or is not here."""
+        parts = name.split("/")
+        if len(parts) > DEEPEST or not all(map(_is_plain_name, parts)):
+            return None
+        if any((self.root / Path(*parts[:length])).is_symlink() for length in range(1, len(parts))):
             return None
         folder = self.root / name
         stamps = (stamp(folder / CERTIFICATE), stamp(folder / STATE / "run.json"))
@@ -96,15 +104,24 @@ class Catalog:
         return known[1]
 
     def _names(self) -> list[str]:
-        try:
-            with os.scandir(self.root) as entries:
-                return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        except OSError:
-            return []
+        """Folders that are runs, the nearest first; folders that are none are looked into."""
+        level, looked = [""], 0
+        found: list[str] = []
+        for _ in range(DEEPEST):
+            below: list[str] = []
+            for parent in level:
+                looked += 1
+                if looked > MOST_FOLDERS:
+                    return found
+                for name in _folders(self.root / parent):
+                    path = f"{parent}/{name}" if parent else name
+                    (found if _is_run(self.root / path) else below).append(path)
+            level = below
+        return found
 
     def _finished(self, name: str) -> RunInfo:
         try:
-            content = read_inside(self.root, name, CERTIFICATE, most=LARGEST_JSON)
+            content = read_inside(self.root, *name.split("/"), CERTIFICATE, most=LARGEST_JSON)
             statement = Statement.parse(content, Path(name, CERTIFICATE))
             statement.require_signed()
         except NotInside:
@@ -114,11 +131,11 @@ class Catalog:
         return _stated(name, statement)
 
     def _unfinished(self, name: str) -> RunInfo:
-        record = self._json(name, STATE, "run.json")
+        record = self._json(*name.split("/"), STATE, "run.json")
         plan = record.get("plan") if isinstance(record.get("plan"), dict) else {}
         assert isinstance(plan, dict)
         price = plan.get("price") if isinstance(plan.get("price"), dict) else {}
-        noted = self._json(name, STATE, PROGRESS)
+        noted = self._json(*name.split("/"), STATE, PROGRESS)
         age = time.time() - (finite(noted.get("updated")) or 0.0)
         running = age < FRESH_SECONDS or is_locked(self.root / name / STATE / "lock")
         return RunInfo(
@@ -159,6 +176,21 @@ def _stated(name: str, statement: Statement) -> RunInfo:
         created=certificate.created,
         certificate=certificate,
     )
+
+
+def _folders(path: Path) -> list[str]:
+    """Names of the folders in a folder, but for hidden ones."""
+    try:
+        with os.scandir(path) as entries:
+            return [
+                each.name for each in entries if each.is_dir(follow_symlinks=False) and not each.name.startswith(".")
+            ]
+    except OSError:
+        return []
+
+
+def _is_run(folder: Path) -> bool:
+    return any(os.path.lexists(folder / name) for name in (CERTIFICATE, STATE))
 
 
 def _is_plain_name(name: str) -> bool:

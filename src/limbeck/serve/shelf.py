@@ -54,25 +54,25 @@ class Shelf:
         return known[1]
 
     def evaluations(self, info: RunInfo) -> list[Evaluation]:
-        """Scores that lie beside the releases as JSON, are of this release, and may be shown to everybody."""
-        return [self._files[name][1] for name in self._look() if self._is_of(self._files[name][1], info)]
+        """Scores that lie beside the release as JSON, are of this release, and may be shown to everybody."""
+        return [self._files[name][1] for name in self._look(_beside(info)) if self._is_of(self._files[name][1], info)]
 
     def tables(self, info: RunInfo) -> list[ScoreTable]:
         return [score_table(evaluation.public()) for evaluation in self.evaluations(info)]
 
     def scores(self, infos: list[RunInfo]) -> dict[str, list[ScoreTable]]:
-        """All runs that have scores, with one look at the folder."""
+        """All runs that have scores, with one look at each folder."""
         by_name = {info.name: info for info in infos}
         found: dict[str, list[ScoreTable]] = {}
-        for file in self._look():
+        for file in [file for folder in sorted({_beside(info) for info in infos}) for file in self._look(folder)]:
             evaluation = self._files[file][1]
-            info = by_name.get(PurePath(evaluation.release or "").name)
+            info = by_name.get(str(PurePath(file).parent / PurePath(evaluation.release or "").name))
             if info is not None and self._is_of(evaluation, info):
                 found.setdefault(info.name, []).append(score_table(evaluation.public()))
         return found
 
     def _is_of(self, evaluation: Evaluation, info: RunInfo) -> bool:
-        if info.certificate is None or PurePath(evaluation.release or "").name != info.name:
+        if info.certificate is None or PurePath(evaluation.release or "").name != PurePath(info.name).name:
             return False
         try:
             require_fit(evaluation, info.certificate, Path("scores"))
@@ -81,13 +81,14 @@ class Shelf:
             return False
         return True
 
-    def _look(self) -> list[str]:
-        """The JSON files beside the releases; what cannot be read counts as empty."""
+    def _look(self, folder: str) -> list[str]:
+        """The JSON files of a folder of releases; what cannot be read counts as empty."""
         try:
-            with os.scandir(self._catalog.root) as entries:
-                names = sorted(entry.name for entry in entries if entry.name.endswith(".json"))
+            with os.scandir(self._catalog.root / folder) as entries:
+                found = sorted(entry.name for entry in entries if entry.name.endswith(".json"))
         except OSError:
-            names = []
+            found = []
+        names = [str(PurePath(folder) / name) for name in found]
         for name in names:
             mark = stamp(self._catalog.root / name)
             if name not in self._files or self._files[name][0] != mark:
@@ -96,10 +97,15 @@ class Shelf:
 
     def _read(self, name: str) -> Evaluation:
         try:
-            values = json.loads(read_inside(self._catalog.root, name, most=LARGEST_SCORES))
+            values = json.loads(read_inside(self._catalog.root, *PurePath(name).parts, most=LARGEST_SCORES))
         except (NotInside, ValueError, RecursionError):
             values = None
         return Evaluation.from_dict(values if isinstance(values, dict) else {})
+
+
+def _beside(info: RunInfo) -> str:
+    """The folder that a run lies in, below that of all runs."""
+    return str(PurePath(info.name).parent)
 
 
 def _with_scores(report: Report, scores: list[Evaluation]) -> Report:

@@ -16,11 +16,18 @@ from limbeck.release.bundle import pack
 from limbeck.serve import pages
 from limbeck.serve.access import unguessable
 from limbeck.serve.budgets import Budgets
+from limbeck.serve.growing import growing, may_grow
 from limbeck.serve.inside import NotInside, plain_stamps
-from limbeck.serve.runs import FINISHED, RUNNING, Catalog, RunInfo
+from limbeck.serve.runs import FINISHED, RUNNING, STOPPED, Catalog, RunInfo
 from limbeck.serve.shelf import Shelf
 
-HTML, JSON, SVG, ZIP = "text/html; charset=utf-8", "application/json", "image/svg+xml", "application/zip"
+HTML, JSON, SVG, ZIP, PNG = (
+    "text/html; charset=utf-8",
+    "application/json",
+    "image/svg+xml",
+    "application/zip",
+    "image/png",
+)
 # A report comes from a folder, so it is shown as a stranger's page: no script, no form, no other page, nothing loaded.
 REPORT_POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
@@ -66,12 +73,12 @@ class Site:
                     return self._compare(query.get("a", ""), query.get("b", ""))
                 case ("icon.svg",):
                     return Reply(kind=SVG, body=ICON, headers={"Cache-Control": "max-age=86400"})
-                case ("run", name):
-                    return self._run(name)
-                case ("run", name, "report"):
-                    return self._report(name)
-                case ("run", name, "download"):
-                    return self._download(name)
+                case ("run", *names, "report" | "download" | "growing" as what) if self._is_run(names):
+                    name = "/".join(names)
+                    ways = {"report": self._report, "download": self._download, "growing": self._growing}
+                    return ways[what](name)
+                case ("run", *names):
+                    return self._run("/".join(names))
                 case _:
                     return not_found()
         except NotInside:
@@ -100,7 +107,8 @@ class Site:
     def _run(self, name: str) -> Reply:
         info = self._found(name)
         version = _version(self.catalog.runs())
-        return _page(lambda nonce: pages.run(nonce, info=info, version=version))
+        grows = info.state in (RUNNING, STOPPED) and may_grow(self.catalog.root, name)
+        return _page(lambda nonce: pages.run(nonce, info=info, version=version, grows=grows))
 
     def _report(self, name: str) -> Reply:
         text = self.shelf.page(self._finished(name))
@@ -128,6 +136,16 @@ class Site:
             pages.Side(info=info, report=self.shelf.report(info), tables=self.shelf.tables(info)) for info in chosen
         ]
         return _page(lambda nonce: pages.compare(nonce, releases=releases, sides=sides, chosen=(first, second)))
+
+    def _growing(self, name: str) -> Reply:
+        """The set of a run at work, as far as its answers go."""
+        info = self._found(name)
+        if info.state not in (RUNNING, STOPPED):
+            raise NotInside
+        return Reply(kind=PNG, body=growing(self.catalog.root, name), headers={"Cache-Control": "no-store"})
+
+    def _is_run(self, names: list[str]) -> bool:
+        return bool(names) and self.catalog.run("/".join(names)) is not None
 
     def _found(self, name: str) -> RunInfo:
         info = self.catalog.run(name)

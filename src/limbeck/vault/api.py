@@ -40,7 +40,9 @@ from limbeck.vault.maps import (
     Cells,
     Cut,
     FeatureResidual,
+    Hermite,
     Identity,
+    Labelled,
     Map,
     NetworkGradient,
     OneHot,
@@ -48,8 +50,10 @@ from limbeck.vault.maps import (
     RandomFourier,
     Residual,
     ResidualFourier,
+    ScoreGradient,
     SecondMoment,
     TopGradient,
+    Transport,
 )
 from limbeck.vault.noise import Randomness
 
@@ -67,7 +71,9 @@ __all__ = [
     "EnsembleSpec",
     "FeatureResidual",
     "Grant",
+    "Hermite",
     "Identity",
+    "Labelled",
     "LevelVote",
     "Map",
     "MarginalErrors",
@@ -79,6 +85,7 @@ __all__ = [
     "Randomness",
     "Residual",
     "ResidualFourier",
+    "ScoreGradient",
     "Scores",
     "SecondMoment",
     "SignVote",
@@ -86,6 +93,7 @@ __all__ = [
     "State",
     "Teacher",
     "TopGradient",
+    "Transport",
     "Vault",
     "check_ensemble",
 ]

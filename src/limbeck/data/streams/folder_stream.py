@@ -14,7 +14,6 @@ from limbeck.data.limits import require_count
 from limbeck.data.records import Records
 from limbeck.data.streams.marks import Mark, mark_files
 from limbeck.data.streams.stream import Cursor, Places
-from limbeck.errors import DataUnreadable
 from limbeck.privacy.schema import Schema
 
 
@@ -77,6 +76,6 @@ def folder_stream(path: Path, schema: Schema) -> FolderStream:
     found = tuple((sub, index[sub.name], tuple(file.name for file in folder.image_files(sub))) for sub in subs)
     stream = FolderStream(path, schema, found)
     if not stream.count:
-        raise DataUnreadable(f"{path} holds no image; expected one sub-folder of images per class.")
+        raise folder.no_image(path)
     require_count(stream.count, schema, path)
     return stream

@@ -107,14 +107,14 @@ def initial_set(model: Model, labels: Tensor, schema: Schema, rng: torch.Generat
     return rows.clamp(-1, 1).view(-1, *schema.shape)
 
 
-def bought_model(schema: Schema, ask: Ask, sizes: Tensor) -> Model:
-    """The Gaussian model of each class, from five answers."""
+def bought_model(schema: Schema, ask: Ask, sizes: Tensor, size: tuple[int, ...] | None = None) -> Model:
+    """The Gaussian model of each class, from five answers. size: what pictures are averaged down to; `schema` has it then."""
     dimension, records = schema.numbers, float(sizes.sum())
     longest = math.sqrt(dimension)
     basis = low_frequencies(schema)
 
     def asked(label: str, centre: Tensor, scale: float, form: str, among: Tensor | None = None) -> Tensor:
-        return ask(label, 0, Residual(centre=centre, scale=scale, basis=among, form=form)).tensor() * (
+        return ask(label, 0, Residual(centre=centre, scale=scale, basis=among, form=form, size=size)).tensor() * (
             scale**2 if form == "outer" else scale
         )
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import ClassVar
 
 import torch
@@ -29,25 +28,33 @@ from torch import Tensor, nn
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import (
-    Chosen,
     Logbook,
     Method,
     SyntheticSet,
+    TrainedGenerator,
     class_sizes,
     count_queries,
     expected_groups,
     given,
     group_rates,
 )
+from limbeck.methods.elixir.answers import KeptAnswers, Remembering, forms_of, rounded, size_of
+from limbeck.methods.elixir.choice import ElixirChoice
+from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
 from limbeck.methods.elixir.initial_set import bought_model, initial_queries, initial_set
 from limbeck.methods.elixir.questions import Questions
+from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.elixir.replay_buffer import Replay, ReplayBuffer
-from limbeck.methods.elixir.set_gradient import SetGradient
+from limbeck.methods.elixir.set_descent import BETAS, move_on
+from limbeck.methods.elixir.snapping import snapped
+from limbeck.methods.elixir.working_size import at_size, usual_size
 from limbeck.methods.parts.matching import shared_out
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.settings import setting
 from limbeck.methods.team import Alone, Team
 from limbeck.nets import NetSpec, build
+from limbeck.nets.architectures.convnet import USUAL_DEPTH, usual_depth
+from limbeck.nets.features.pooled import enlarged
 from limbeck.nets.training.descent import TrainingSchedule
 from limbeck.nets.training.pool import Pool
 from limbeck.privacy.queries import ClippedSum, Query
@@ -58,17 +65,6 @@ MANY = 1000  # records per class, from which on answers of networks are worth th
 LITTLE_NOISE = 3.0  # epsilon, from which on more answers or wider networks are worth their time; 1 and 10 were tried
 MUCH_NOISE = 0.5  # epsilon, below which Fourier features cost more than they tell; 0.2 and 1 were tried
 SLOWEST = 1e-4  # the step size that the descent ends with
-
-
-@dataclass(frozen=True, kw_only=True)
-class ElixirChoice(Chosen):
-    """The settings of Elixir that may be left open, all of them set."""
-
-    T: int
-    first: float
-    width: int
-    mirror: bool
-    waves: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +87,14 @@ class Elixir(Method):
                of the affine change under which an answer looks at images
     mirror     whether every other answer looks at mirror images; colour images, unless their schema's augmentation lacks "flip"
     snap       pixels within this share of the range of a bound are moved onto it at the end
+    size       of the longer side of pictures as Elixir looks at them; larger ones are averaged down in the vault, and the set
+               is set up again at the end. 0: as they are. Networks are deeper from 64 on
+    answers    whether the release keeps the last `memory` answers of networks, for more sets and for other generators; images
+    generator  steps of a generator that is matched to these answers when the set is done, and released with it; images
     """
 
     name: ClassVar[str] = "elixir"
+    growing: ClassVar[str] = "mean"
     title: ClassVar[str] = "Networks that learn from the set ask about the records (our own)"
     paper: ClassVar[str] = "Limbeck, docs/flagship.md"
     needs: ClassVar[str] = (
@@ -119,6 +120,9 @@ class Elixir(Method):
     shift: float = setting(0.12, least=0)
     mirror: bool | None = setting(None)
     snap: float = setting(0.05, least=0, most=0.5)
+    size: int | None = setting(None, least=0, most=4096)
+    answers: bool | None = setting(None)
+    generator: int = setting(0, least=0, most=1_000_000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,14 +148,34 @@ class Elixir(Method):
             width=given(self.width, 32 if colour or (little_noise and schema.is_image) else 16),
             mirror=given(self.mirror, colour and "flip" in schema.augmentation),
             waves=given(self.waves, 0 if much_noise else 256),
+            size=given(self.size, usual_size(schema)),
+            answers=given(self.answers, schema.is_image and answers > 0),
         )
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
+        schema = at_size(schema, self.size)
         build(self._net(schema), schema.shape, len(schema.classes), seed=0)
+        if (self.answers or self.generator) and not (self.chosen(schema).T and schema.is_image):
+            what = f"answers={self.answers}" if self.answers else f"generator={self.generator}"
+            raise BadSettings(f"{what} needs answers of networks about images; here are none.")
 
     def _net(self, schema: Schema) -> NetSpec:
-        return NetSpec(kind="convnet" if schema.is_image else "mlp", width=self.chosen(schema).width)
+        """Of pictures at the working size. Without one a plan is from before there were sizes, or for pictures as they are."""
+        depth = usual_depth(schema.shape) if self.size else USUAL_DEPTH
+        return NetSpec(kind="convnet" if schema.is_image else "mlp", width=self.chosen(schema).width, depth=depth)
+
+    def pool_of_one(self, schema: Schema, device: torch.device) -> Pool:
+        """For weights that were kept: it knows the network that they are of."""
+        work = at_size(schema, self.size)
+        return Pool(self._net(work), work.shape, len(schema.classes), 1, device)
+
+    def kept_bytes(self, schema: Schema) -> int:
+        """How large the answers are that a release keeps, but for a header."""
+        if not self.answers:
+            return 0
+        pool, chosen = self.pool_of_one(schema, torch.device("cpu")), self.chosen(schema)
+        return size_of(forms_of(at_size(schema, self.size), pool, chosen.waves), min(chosen.T, self.memory))
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         chosen = self.chosen(schema)
@@ -177,14 +201,19 @@ class Elixir(Method):
     def run_shared(self, team: Team, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         sizes = class_sizes(schema, ask)
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
-        labels = self.labels(schema, rows)
-        made = initial_set(bought_model(schema, ask, sizes), labels, schema, self.rng("start")).to(device)
+        labels, work = self.labels(schema, rows), at_size(schema, self.size)
+        remembering, kept, generator = Remembering(ask), None, None
+        model = bought_model(work, remembering, sizes, None if work is schema else work.shape[1:])
+        made = initial_set(model, labels, work, self.rng("start")).to(device)
         if self.chosen(schema).T:
             expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
-            made = self._matched(nn.Parameter(made), labels.to(device), expected, schema, ask, logbook, team)
+            images = nn.Parameter(made)
+            made, buffer, generator = self._matched(images, labels.to(device), expected, schema, ask, logbook, team)
+            if self.answers:
+                kept = KeptAnswers(remembering.given, sizes, buffer.kept(self.chosen(schema).T)).tensors()
         if schema.is_image:
-            made = snapped(made, self.snap)
-        return SyntheticSet(made.cpu().numpy(), labels.numpy())
+            made = snapped(enlarged(made, schema.shape[1:]).clamp(-1, 1), self.snap)
+        return SyntheticSet(made.cpu().numpy(), labels.numpy(), generator=generator, answers=kept)
 
     def _matched(
         self,
@@ -195,27 +224,39 @@ class Elixir(Method):
         ask: Ask,
         logbook: Logbook,
         team: Team,
-    ) -> Tensor:
-        """The EMA of the set while it descends towards the answers."""
+    ) -> tuple[Tensor, ReplayBuffer, TrainedGenerator | None]:
+        """The EMA of the set, which has the working size, while it descends towards the answers; the last of these; and what was
+        matched to them."""
         chosen, classes, device = self.chosen(schema), len(schema.classes), images.device
-        ema, adam = images.detach().clone(), Adam([images], self.eta, betas=(0.9, 0.99))
+        fit, again = self._fit(schema, device), None
+        questions, schema = self.questions(schema), at_size(schema, self.size)
+        ema, adam = images.detach().clone(), Adam([images], self.eta, BETAS)
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
         buffer = ReplayBuffer(self.memory, pool, classes, chosen.waves, device)
-        questions = self.questions(schema)
-        state = adam.state | pool.state | buffer.state | {"mean": ema}
-        for step in logbook.steps(chosen.T, state, "features"):
+        state = adam.state | pool.state | buffer.state | {"mean": ema} | ({} if fit is None else fit.state)
+        for step in logbook.steps(chosen.T + self.generator, state, "features"):
+            if step >= chosen.T:
+                again = again or Rematching(buffer.kept(chosen.T), questions, pool, device)
+                assert fit is not None
+                fit.move(step - chosen.T, again)
+                continue
             adam.eta = SLOWEST + self.eta * (1 + math.cos(math.pi * step / chosen.T)) / 2
             body = pool.body(self._learn(pool, schema, images.data, labels, step))
+            # A run that was begun before answers were kept has no word on it, and goes on with the bits that it began with.
+            body = rounded(body) if self.answers else body
             newest = questions.new(step, pool.body_weights(body), images.data, labels)
             answer = ask("features", step, newest).tensor(device) / expected
             buffer.add(step, newest, body, answer)
             replays = buffer.draw(self.replay, step, self.rng("replay", step))
-            for question, target in chain([(newest, answer)], self._replayed(replays, questions, pool)):
-                work = SetGradient(question=question, target=target, images=images.data, labels=labels)
-                adam.move((torch.cat(team.share(work, device)),))
-                images.data.clamp_(-1, 1)
-                ema.mul_(self.average).add_(images.data, alpha=1 - self.average)
-        return ema
+            asked = [(newest, answer), *self._replayed(replays, questions, pool)]
+            move_on(adam, ema, self.average, labels, asked, team)
+        return ema, buffer, None if fit is None else fit.made()
+
+    def _fit(self, schema: Schema, device: torch.device) -> GeneratorFit | None:
+        if not self.generator:
+            return None
+        schedule = GeneratorSchedule(steps=self.generator)
+        return GeneratorFit(schedule, schema, self.rng, self.seed_at("generator"), device)
 
     def _learn(self, pool: Pool, schema: Schema, images: Tensor, labels: Tensor, step: int) -> int:
         """The index of the network whose turn it is, after it has learnt from the set as it stands."""
@@ -233,10 +274,10 @@ class Elixir(Method):
         return index
 
     def questions(self, schema: Schema) -> Questions:
-        chosen = self.chosen(schema)
+        chosen, work = self.chosen(schema), at_size(schema, self.size)
         return Questions(
-            schema=schema,
-            net=self._net(schema),
+            schema=work,
+            net=self._net(work),
             residuals=self.news,
             fourier=chosen.waves,
             angle=self.angle,
@@ -244,6 +285,7 @@ class Elixir(Method):
             shift=self.shift,
             mirror=chosen.mirror,
             rng=self.rng,
+            size=None if work is schema else work.shape[1:],
         )
 
     def _replayed(
@@ -251,12 +293,3 @@ class Elixir(Method):
     ) -> Iterator[tuple[FeatureResidual, Tensor]]:
         for replay in replays:
             yield questions.again(replay, pool.body_weights(replay.body)), replay.target
-
-
-def snapped(images: Tensor, share: float) -> Tensor:
-    """Black where it is almost black, white where it is almost white.
-
-    Real pictures often have pixels on the bounds; an EMA never does. Networks do not mind, but a tree that splits at a
-    hair's breadth from the bound learns nothing about real ones.
-    """
-    return torch.where(images.abs() > 1 - 2 * share, images.sign(), images)

@@ -36,6 +36,7 @@ class Questions:
     angle, scale, shift, mirror
                of the affine change
     rng        the method's public random numbers at a point of the algorithm
+    size       what pictures are averaged down to; `schema` has it then
     """
 
     schema: Schema
@@ -47,6 +48,7 @@ class Questions:
     shift: float
     mirror: bool
     rng: Callable[[str, int], torch.Generator]
+    size: tuple[int, ...] | None = None
 
     def new(self, step: int, weights: Weights, images: Tensor, labels: Tensor) -> FeatureResidual:
         """Centred on the set's own class means and scaled by its own residuals."""
@@ -84,6 +86,7 @@ class Questions:
             scale=scale,
             change=self.change(step),
             waves=fourier,
+            size=self.size,
         )
 
     def _new_fourier(self, step: int, residuals: Tensor, labels: Tensor) -> ResidualFourier:

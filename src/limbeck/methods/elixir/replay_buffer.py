@@ -73,6 +73,10 @@ class ReplayBuffer:
         if question.waves is not None:
             self._fourier_centres[row], self._fourier_scales[row] = question.waves.centre, question.waves.scale
 
+    def kept(self, asked: int) -> list[Replay]:
+        """All that are there after so many answers, oldest first."""
+        return sorted((self[row] for row in range(min(asked, len(self)))), key=lambda replay: replay.step)
+
     def draw(self, count: int, step: int, rng: torch.Generator) -> list[Replay]:
         """`count` answers up to this step, with repetition."""
         rows: list[int] = torch.randint(min(step + 1, len(self)), (count,), generator=rng).tolist()

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import SyntheticSet, require_label, require_no_constraints
+from limbeck.methods.base import SyntheticSet, TrainedGenerator, require_no_constraints
 from limbeck.methods.graphical.bins import bin_starts
 from limbeck.methods.graphical.fitting import Measurement, combined
 from limbeck.methods.graphical.junction_tree import Clique
 from limbeck.methods.graphical.model import GraphicalModel
+from limbeck.methods.graphical.network import Factor, NetworkModel, encoded_rows, factors_of
 from limbeck.methods.graphical.rows import rows_of
-from limbeck.methods.mosaic.axes import Axis, fine_axes
+from limbeck.methods.mosaic.axes import Axis, columns_of, fine_axes
 from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Answer, Ask, Cells
@@ -29,6 +30,16 @@ MOST_ROWS = 10_000_000
 LEAST_NOISE = 0.5  # records: what need not be fitted more closely, where there is hardly any noise
 
 
+def label_cells(schema: Schema) -> int:
+    """How many the label has; 0: there is no label."""
+    return len(schema.classes) if schema.has_label else 0
+
+
+def column_count(schema: Schema) -> int:
+    """Columns of the model: the label is one more of them."""
+    return len(columns_of(schema)) + schema.has_label
+
+
 def shared_out(noise_multiplier: float, share: float, count: int = 1) -> float:
     """The noise of each of so many answers that have a share of the budget together."""
     return noise_multiplier * math.sqrt(count / share)
@@ -36,9 +47,9 @@ def shared_out(noise_multiplier: float, share: float, count: int = 1) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """axes: the columns and where they are cut. classes: of the label, which stands at the place after them. total: how many
-    records there are, about. single: what was measured of each column by itself. noise_std: of one answer that had the whole
-    budget, by which that of every other is known."""
+    """axes: the columns and where they are cut. classes: of the label, which stands at the place after them; 0: there is none.
+    total: how many records there are, about. single: what was measured of each column by itself. noise_std: of one answer that
+    had the whole budget, by which that of every other is known."""
 
     axes: tuple[Axis, ...]
     classes: int
@@ -48,10 +59,11 @@ class Columns:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return (*(axis.cells for axis in self.axes), self.classes)
+        return (*(axis.cells for axis in self.axes), *([self.classes] if self.classes else []))
 
     @property
     def label(self) -> int:
+        """Its place, where there is one."""
         return len(self.axes)
 
     def cells(self, tuples: Sequence[Clique]) -> Cells:
@@ -78,12 +90,17 @@ class Columns:
             cells = np.concatenate(parts)
         else:
             cells = rows_of(model, rows or schema.records, rng)
-        return self.encoded(cells, schema, rng)
+        return self.encoded(cells, factors_of(model), schema, rng)
 
-    def encoded(self, cells: NDArray[np.int64], schema: Schema, rng: np.random.Generator) -> SyntheticSet:
-        """Values are drawn evenly inside of their cells."""
-        x = np.concatenate([axis.encoded(cells[:, place], rng) for place, axis in enumerate(self.axes)], axis=1)
-        return SyntheticSet(x.reshape(len(x), *schema.shape), cells[:, self.label])
+    def encoded(
+        self, cells: NDArray[np.int64], factors: tuple[Factor, ...], schema: Schema, rng: np.random.Generator
+    ) -> SyntheticSet:
+        """These rows, and the model that more are drawn from."""
+        x, y = encoded_rows(self.axes, cells, rng)
+        model = NetworkModel(self.axes, factors, schema)
+        return SyntheticSet(
+            x.reshape(len(x), *schema.shape), y, generator=TrainedGenerator(model.spec, model.weights())
+        )
 
 
 def measurement(places: Clique, counts: Tensor, noise: float) -> Measurement:
@@ -103,8 +120,8 @@ def ask_columns(schema: Schema, ask: Ask, bins: int, share: float) -> Columns:
 
     Guarantee: a function of the schema and of two answers.
     """
-    fine, classes = fine_axes(schema), len(schema.classes)
-    every = tuple((place,) for place in range(len(fine) + 1))
+    fine, classes = fine_axes(schema), label_cells(schema)
+    every = tuple((place,) for place in range(column_count(schema)))
     cells = Cells(cuts=tuple(axis.cut() for axis in fine), tuples=every, classes=classes)
     answer = ask(COLUMNS, 0, cells)
     noise = answer.noise_std / cells.weight
@@ -141,11 +158,14 @@ def check_table(name: str, schema: Schema, rows: int | None, per_class: int) -> 
     """Refuse what makes no sense, before anything is planned."""
     if schema.is_image:
         raise BadSettings(f"Method '{name}' makes tables, and this data set holds images.", "limbeck methods")
-    require_label(name, schema)
     require_no_constraints(name, schema)
+    if per_class and not schema.has_label:
+        raise BadSettings(
+            f"per_class={per_class} is for classes, and '{schema.name}' has no label. Choose --rows {per_class}."
+        )
     if per_class and rows is not None:
         raise BadSettings(f"Choose rows={rows} or per_class={per_class}, not both.")
-    cells = sum(axis.cells for axis in fine_axes(schema)) + len(schema.classes)
+    cells = sum(axis.cells for axis in fine_axes(schema)) + label_cells(schema)
     if cells > MOST_ASKED:
         raise BadSettings(
             f"Method '{name}' counts records in {cells} fine cells of '{schema.name}'; the limit is {MOST_ASKED}. "

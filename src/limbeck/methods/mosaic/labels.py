@@ -26,6 +26,7 @@ STRAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # how far log odds may stray
 FAR = 1.0  # how far they are thought to, before anything is measured
 LEAST_SLOPE = 0.1  # of a cell whose labels are nearly sure: no step is longer than that lets it be
 OPINIONS = (0.0, 0.25, 0.5, 0.75, 1.0)  # how much of the mixture's log odds is kept
+SURELY = 2.0  # standard deviations of a misfit that is noise alone
 NEAR = 1.1  # times the least misfit: what the mixture's fit to the noise itself may be
 SINGLE_PULL, PAIR_PULL = 0.1, 0.1  # towards what the labels before fell short of
 MOST_PAIRS = 1 << 25  # numbers that the shortfall of pairs may take
@@ -164,7 +165,8 @@ def fitted(measured: Measured, rows: Rows, records: float) -> LabelModel:
         model = LabelModel(measured, rows, records, opinion)
         model.fit()
         misfit = _misfit(measured, rows.cells, model.chances()) if measured.by_class else 0.0
-        if not tried and misfit <= cells:  # no more than noise has; so it is if pairs say nothing about the class
+        # Surely no more than noise has: so it is if pairs say nothing about the class.
+        if not tried and misfit <= cells - SURELY * math.sqrt(2 * cells):
             return model
         tried.append((model, misfit))
     enough = NEAR * min(misfit for _, misfit in tried) + math.sqrt(2 * cells)

@@ -51,6 +51,18 @@ class TableModel:
         return tuple(axis.cells for axis in self.axes)
 
     @property
+    def says_classes(self) -> bool:
+        """Whether classes come in its own shares, not in those of a set."""
+        return self.labels is not None
+
+    def column_shares(self) -> dict[str, Numbers]:
+        """Of each column the share of each of its cells, over all components."""
+        chances, shares = self._tables
+        total = (chances.double() * shares.double()[:, :, None]).sum((0, 1)).numpy()
+        parts = np.split(total, np.cumsum(self.sizes)[:-1])
+        return {axis.column.name: part / part.sum() for axis, part in zip(self.axes, parts, strict=True)}
+
+    @property
     def spec(self) -> TableSpec:
         return TableSpec(
             components=self.mixture.weights.shape[1],

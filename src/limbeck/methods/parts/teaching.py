@@ -1,27 +1,24 @@
-"""What the methods with teachers share: sizes of the ensemble, the training of the generator, and the set that it makes."""
+"""What the methods with teachers share: sizes of the ensemble, the questions, and how often they are put."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from limbeck.errors import BadInput, BadSettings
-from limbeck.methods.base import Chosen, Method, SyntheticSet, TrainedGenerator
-from limbeck.methods.parts.optimisers import Adam
+from limbeck.methods.base import Chosen
+from limbeck.methods.parts.generator_training import GeneratorTraining
+from limbeck.methods.parts.stepped import SteppedMethod
 from limbeck.methods.settings import setting
-from limbeck.nets.generators.spec import GeneratorSpec, build_generator
+from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import Query, TeacherVote
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Discriminator, EnsembleSpec, Question, check_ensemble
 
-MADE_AT_ONCE = 500
 VOTES = "votes"
-SERIES = ("size of the noised answer", "movement of the generator's records")  # root mean squares, by step
-WATCHED = 20  # records whose movement is measured
 Asked = TypeVar("Asked", bound=Question)
 Own = dict[str, Any]  # arguments of a kind of question that the others do not have
 
@@ -34,7 +31,7 @@ class TeacherSteps(Chosen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeacherMethod(Method):
+class TeacherMethod(SteppedMethod):
     """The defaults are for two cores; see `datalens.py` for the papers' sizes.
 
     teachers      how many, each with its own part of the records
@@ -53,6 +50,8 @@ class TeacherMethod(Method):
     sigma         std of the noise on every number of the votes' sum; left out, it follows from epsilon
     snapshots     sets kept during the run, for the curve of accuracy against epsilon
     """
+
+    label: ClassVar[str] = VOTES
 
     teachers: int = setting(5000, least=1)
     T: int | None = setting(None, least=1)
@@ -135,6 +134,9 @@ class TeacherMethod(Method):
     def generator_spec(self) -> GeneratorSpec:
         return GeneratorSpec(kind="datalens", latent=self.latent, width=self.width)
 
+    def rounds(self, schema: Schema) -> int:
+        return self.chosen(schema).T
+
     def training(self, schema: Schema, device: torch.device) -> GeneratorTraining:
         steps = self.chosen(schema).T
         return GeneratorTraining(
@@ -164,97 +166,3 @@ class TeacherMethod(Method):
         labels = self.spread_labels(schema, step, count)
         latents = self.latents(step, "fakes", count)
         return training.made(latents, labels), labels
-
-
-class GeneratorTraining:
-    """A generator in training: its weights, Adam, and the sets that were kept."""
-
-    def __init__(
-        self,
-        method: Method,
-        spec: GeneratorSpec,
-        schema: Schema,
-        device: torch.device,
-        *,
-        steps: int,
-        snapshots: int,
-        eta: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-    ) -> None:
-        self.spec, self.device = spec, device
-        self.generator = self._built(method, schema)
-        self._adam = Adam(list(self.generator.parameters()), eta, betas)
-        self._labels = method.labels(schema)
-        self._latents = spec.latents(len(self._labels), method.rng("set"))
-        self._kept = torch.zeros(snapshots, len(self._labels), *schema.shape)
-        self._after = [math.ceil((index + 1) * steps / snapshots) for index in range(snapshots)]
-        self._series = torch.zeros(steps, len(SERIES), dtype=torch.float64)
-        self._watched = slice(None, None, math.ceil(len(self._labels) / WATCHED))
-        self._seen = self._shown()
-
-    def _shown(self) -> Tensor:
-        return self._made_by(self.generator, self._latents[self._watched], self._labels[self._watched])
-
-    def _built(self, method: Method, schema: Schema) -> nn.Module:
-        built = build_generator(self.spec, schema.shape, len(schema.classes), method.seed_at("generator"))
-        return built.to(self.device)
-
-    @property
-    def released(self) -> nn.Module:
-        """The generator that makes the set and goes into the release."""
-        return self.generator
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        kept = {"snapshots": self._kept} if len(self._kept) else {}
-        return self._adam.state | kept | {"course": self._series, "seen": self._seen}
-
-    def descend(self, loss: Tensor) -> None:
-        self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
-
-    def fit(self, latents: Tensor, labels: Tensor, target: Tensor, steps: int) -> None:
-        """Learn to make `target` of these latents."""
-        wanted = target.to(self.device)
-        for _ in range(steps):
-            self.descend((self.drawn(latents, labels) - wanted).square().mean())
-
-    def follow(self, records: Tensor, slope: Tensor) -> None:
-        """One step of Adam along `slope`, the gradient with respect to records that were `drawn`."""
-        self._adam.move(torch.autograd.grad(records, self._adam.parameters, slope))
-
-    def drawn(self, latents: Tensor, labels: Tensor) -> Tensor:
-        """Records that the generator can learn through."""
-        records: Tensor = self.generator(latents.to(self.device), labels.to(self.device))
-        return records
-
-    def made(self, latents: Tensor, labels: Tensor) -> Tensor:
-        """The same as finished records, on the CPU."""
-        return self._made_by(self.generator, latents, labels)
-
-    @torch.no_grad()
-    def _made_by(self, generator: nn.Module, latents: Tensor, labels: Tensor) -> Tensor:
-        parts = zip(torch.split(latents, MADE_AT_ONCE), torch.split(labels, MADE_AT_ONCE), strict=True)
-        return torch.cat([generator(z.to(self.device), y.to(self.device)).cpu() for z, y in parts])
-
-    def note(self, step: int, answer: Tensor) -> None:
-        """Write down how large the answer was and how far some records moved; keep the set, if a snapshot is due."""
-        moved = self._shown()
-        self._series[step] = torch.stack([root_mean_square(answer), root_mean_square(moved - self._seen)])
-        self._seen.copy_(moved)
-        if step + 1 in self._after:
-            self._kept[self._after.index(step + 1)] = self._made_by(self.released, self._latents, self._labels)
-
-    def result(self) -> SyntheticSet:
-        weights = {name: value.detach().cpu() for name, value in self.released.state_dict().items()}
-        return SyntheticSet(
-            self._made_by(self.released, self._latents, self._labels).numpy(),
-            self._labels.numpy(),
-            self._kept.numpy() if len(self._kept) else None,
-            tuple(self._after),
-            TrainedGenerator(self.spec, weights),
-            {name: self._series[:, index].tolist() for index, name in enumerate(SERIES)},
-        )
-
-
-def root_mean_square(numbers: Tensor) -> Tensor:
-    return numbers.detach().cpu().double().square().mean().sqrt()

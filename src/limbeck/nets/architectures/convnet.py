@@ -16,6 +16,21 @@ from limbeck.nets.kernels.fused import norm_relu_pool, worth_fusing
 SMALLEST_POOLED_SIDE = 4  # an instance norm needs some pixels to normalise over: a map of one pixel becomes zero
 
 
+DEPTHS = ((224, 6), (128, 5), (64, 4))  # blocks from a smaller side on, as in the condensation papers
+USUAL_DEPTH = 3
+
+
+def usual_depth(shape: Shape) -> int:
+    """As many blocks as bring a picture to a map of 3 to 7 pixels a side, so that embeddings of all sizes are about as long.
+
+    >>> [usual_depth((3, side, side)) for side in (28, 32, 64, 96, 128, 224)]
+    [3, 3, 4, 4, 5, 6]
+    """
+    if len(shape) != 3:
+        return USUAL_DEPTH
+    return next((depth for side, depth in DEPTHS if min(shape[1:]) >= side), USUAL_DEPTH)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlockPlan:
     """The public geometry of one block."""

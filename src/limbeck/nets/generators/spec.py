@@ -17,6 +17,7 @@ from limbeck.nets.architectures.network import Shape
 from limbeck.nets.generators.datalens import DataLensGenerator
 from limbeck.nets.generators.dcgan import DCGAN
 from limbeck.nets.generators.merf import MerfGenerator
+from limbeck.nets.generators.upsampling import UpsamplingGenerator
 
 LAWS = ("normal", "bernoulli")  # bernoulli: 0 or 1, each with chance 1/2
 
@@ -26,7 +27,7 @@ class GeneratorSpec:
     """A kind of generator, its size and where its latents come from.
 
     latent: random numbers that a record is made from. law: how they are drawn.
-    width: filters of the last hidden map (dcgan, datalens); the other kinds have a fixed size.
+    width: filters of the last hidden map (dcgan, datalens, upsampling); the other kinds have a fixed size.
     fitted: how many fixed latents per class it was trained on; 0 if they were drawn afresh at every step.
     """
 
@@ -78,12 +79,22 @@ def _merf(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return MerfGenerator(shape, classes, spec.latent)
 
 
+def _merf_normed(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
+    return MerfGenerator(shape, classes, spec.latent, normed=True)
+
+
 def _datalens(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return DataLensGenerator(shape, classes, spec.latent, spec.width)
+
+
+def _upsampling(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
+    return UpsamplingGenerator(shape, classes, spec.latent, spec.width)
 
 
 _BUILDERS: dict[str, Callable[[GeneratorSpec, Shape, int], nn.Module]] = {
     "dcgan": _dcgan,
     "merf": _merf,
+    "merf_normed": _merf_normed,
     "datalens": _datalens,
+    "upsampling": _upsampling,
 }

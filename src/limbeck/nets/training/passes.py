@@ -74,8 +74,8 @@ class ConvNetPasses:
     def padding(self, index: int) -> int:
         return self._blocks[index].padding
 
-    def trace(self, weights: Weights, x: Tensor, y: Tensor, scale: float = 1.0) -> Trace:
-        """Gradients of scale * sum of cross-entropies."""
+    def trace(self, weights: Weights, x: Tensor, y: Tensor, scale: float = 1.0, score: bool = False) -> Trace:
+        """Gradients of scale * sum of cross-entropies; with `score`, of the sum of -logit[y], which has no softmax."""
         entered, kept = x.permute(0, 2, 3, 1).contiguous(), []
         for index, block in enumerate(self._blocks):
             maps = convolved(entered, weights[f"body.{index}.conv.weight"], block.padding)
@@ -86,7 +86,8 @@ class ConvNetPasses:
         features = entered.permute(0, 3, 1, 2).flatten(1)
         logits = F.linear(features, weights["head.weight"], weights["head.bias"])
         probabilities = torch.softmax(logits, dim=1)
-        delta = scale * (probabilities - F.one_hot(y, logits.shape[1]).to(logits.dtype))
+        chosen = F.one_hot(y, logits.shape[1]).to(logits.dtype)
+        delta = -scale * chosen if score else scale * (probabilities - chosen)
         flow = _as_maps(delta @ weights["head.weight"], entered.shape)
         layers: list[LayerTrace] = []
         for index in reversed(range(self.depth)):

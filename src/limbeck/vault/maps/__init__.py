@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.cells import Cells, Cut
+from limbeck.vault.maps.hermite import Hermite
+from limbeck.vault.maps.labelled import Labelled
 from limbeck.vault.maps.moments import Identity, OneHot, SecondMoment
-from limbeck.vault.maps.network_gradient import NetworkGradient
+from limbeck.vault.maps.network_gradient import NetworkGradient, ScoreGradient
 from limbeck.vault.maps.random_features import RandomFeatures
 from limbeck.vault.maps.random_fourier import RandomFourier
 from limbeck.vault.maps.residuals import FeatureResidual, Residual, ResidualFourier
 from limbeck.vault.maps.top_gradient import TopGradient
+from limbeck.vault.maps.transport import Transport
 
 MAPS: dict[str, type[Map]] = {
     "identity": Identity,
@@ -25,6 +28,10 @@ MAPS: dict[str, type[Map]] = {
     "residual": Residual,
     "feature_residual": FeatureResidual,
     "cells": Cells,
+    "hermite": Hermite,
+    "score_gradient": ScoreGradient,
+    "transport": Transport,
+    "labelled": Labelled,
 }
 
 __all__ = [
@@ -32,7 +39,9 @@ __all__ = [
     "Cells",
     "Cut",
     "FeatureResidual",
+    "Hermite",
     "Identity",
+    "Labelled",
     "Map",
     "NetworkGradient",
     "OneHot",
@@ -40,6 +49,8 @@ __all__ = [
     "RandomFourier",
     "Residual",
     "ResidualFourier",
+    "ScoreGradient",
     "SecondMoment",
     "TopGradient",
+    "Transport",
 ]

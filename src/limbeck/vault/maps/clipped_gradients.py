@@ -31,9 +31,14 @@ NUMBERS_AT_ONCE = 1_000_000  # of held gradients and of the largest map, so that
 
 
 class ClippedGradients:
-    """Sums of clipped per-record gradients of one network at given weights."""
+    """Sums of clipped per-record gradients of one network at given weights.
 
-    def __init__(self, network: Network, shape: tuple[int, ...], weights: Weights, device: torch.device) -> None:
+    score: of -logit[y], in place of the cross-entropy
+    """
+
+    def __init__(
+        self, network: Network, shape: tuple[int, ...], weights: Weights, device: torch.device, score: bool = False
+    ) -> None:
         require_no_mixing(network)
         _require_fit(network, weights)
         self._network = network.to(device).requires_grad_(False)
@@ -41,7 +46,7 @@ class ClippedGradients:
         self._passes = ConvNetPasses(network, shape, device) if ConvNetPasses.fit(network) else None
         if self._passes is None:
             self._network.load_state_dict(self._weights)
-        self._block = self.block_of(network, shape)
+        self._block, self._score = self.block_of(network, shape), score
 
     @staticmethod
     def block_of(network: Network, shape: tuple[int, ...]) -> int:
@@ -106,7 +111,7 @@ class ClippedGradients:
 
     def _convnet_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
         assert self._passes is not None
-        trace = self._passes.trace(self._weights, x, y)
+        trace = self._passes.trace(self._weights, x, y, score=self._score)
         parts: dict[str, Part] = {}
         for index, layer in enumerate(trace.layers):
             name, weight = f"body.{index}", self._weights[f"body.{index}.conv.weight"]
@@ -117,6 +122,9 @@ class ClippedGradients:
         parts["head.weight"] = product(trace.features[:, None], trace.delta[:, None])
         parts["head.bias"] = Held(trace.delta)
         return parts
+
+    def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        return -logits.gather(1, y[:, None]).sum() if self._score else F.cross_entropy(logits, y, reduction="sum")
 
     def _hooked_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
         layers = {name: module for name, module in self._network.named_modules() if _own_weights(module)}
@@ -132,7 +140,7 @@ class ClippedGradients:
         hooks = [module.register_forward_hook(keep(name)) for name, module in layers.items()]
         try:
             with torch.enable_grad():
-                loss = F.cross_entropy(self._network(x), y, reduction="sum")
+                loss = self._loss(self._network(x), y)
                 flows = torch.autograd.grad(loss, [left for _, left in seen.values()])
         finally:
             for hook in hooks:

@@ -37,6 +37,8 @@ class NetworkGradient(Map):
     augmentation: Augmentation | None = None
     seed: int = 0
 
+    of_score: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if self.clipping not in ("joint", "per_layer"):
             raise BadInput(f"clipping must be 'joint' or 'per_layer', got clipping={self.clipping!r}.")
@@ -48,7 +50,7 @@ class NetworkGradient(Map):
     def _engine(self, device: torch.device) -> ClippedGradients:
         if device not in self._engines:
             network = build(self.net, self.shape, self.classes, seed=0)
-            self._engines[device] = ClippedGradients(network, self.shape, self.weights, device)
+            self._engines[device] = ClippedGradients(network, self.shape, self.weights, device, score=self.of_score)
         return self._engines[device]
 
     @property
@@ -92,12 +94,28 @@ class NetworkGradient(Map):
 
         return torch.cat([clipped(self.rows(part, labels))[:real] for real, (part, labels) in blocks(block, x, y)])
 
+    @torch.no_grad()
+    def public_sum(self, x: Tensor, y: Tensor, clip: float) -> Tensor:
+        """(width,): the sum over records that are public, such as a generator's, clipped as the vault clips the private ones."""
+        return self._engine(x.device).clipped_sum(self.augmented(x, y), y, Bound(clip)).float()
+
     def parameters(self) -> dict[str, Any]:
         hashes = {
             name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() for name, value in self.weights.items()
         }
         plain = {"net": self.net.to_dict(), "shape": self.shape, "classes": self.classes, "weights": hashes}
         return plain | {"clipping": self.clipping, "augmentation": self.augmentation, "seed": self.seed}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreGradient(NetworkGradient):
+    """The gradient of -logit[y] in place of the cross-entropy: a step along it raises what a critic gives a record (DP-GAN).
+
+    A label beyond the outputs is refused on public records, by `records_mix`, before a private one is touched.
+    """
+
+    kind: ClassVar[str] = "score_gradient"
+    of_score: ClassVar[bool] = True
 
 
 @functools.cache

@@ -18,12 +18,14 @@ from torch import Tensor
 from limbeck.errors import BadInput
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.features.embedding import records_at_once
+from limbeck.nets.features.pooled import pooled
 from limbeck.nets.training.warp import warp
 from limbeck.vault.maps.base import Map, in_blocks, outer_sums
-from limbeck.vault.maps.blocks import block_size
+from limbeck.vault.maps.blocks import TILE, block_size
 from limbeck.vault.maps.bound import Bound, clip_rows
 
 FORMS = ("vector", "length", "outer")
+LARGEST_SIDE = 1 << 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,7 @@ class Residual(Map):
     centre  (classes, dimension), or (1, dimension) for all classes
     basis   (coordinates, dimension) or none
     form    'vector'; 'length': its norm alone; 'outer': its outer product with itself
+    size    (height, width) that pictures are averaged down to first, or none: as they are
     """
 
     kind: ClassVar[str] = "residual"
@@ -41,15 +44,22 @@ class Residual(Map):
     scale: float
     basis: Tensor | None = None
     form: str = "vector"
+    size: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        _require_size(self.size)
         if self.form not in FORMS:
             raise BadInput(f"form must be one of {', '.join(FORMS)}, got form={self.form!r}.")
         _require_tables(centre=self.centre, **({} if self.basis is None else {"basis": self.basis}))
 
+    @property
+    def block(self) -> int:
+        """Pictures that are averaged down are large, and so are the records that kernels are tried with."""
+        return super().block if self.size is None else 2 * TILE
+
     def _vectors(self, x: Tensor, y: Tensor) -> Tensor:
         centre = self.centre.to(x.device)
-        flat = x.flatten(1) - (centre if len(centre) == 1 else centre[y])
+        flat = pooled(x, self.size).flatten(1) - (centre if len(centre) == 1 else centre[y])
         return (flat if self.basis is None else flat @ self.basis.to(x.device).T) / self.scale
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
@@ -71,7 +81,8 @@ class Residual(Map):
         return outer_sums(in_blocks(self._vectors, x, y, bound.root(), block or self.block), row, count)
 
     def parameters(self) -> dict[str, Any]:
-        return {"centre": _hash(self.centre), "scale": self.scale, "basis": _hash(self.basis), "form": self.form}
+        plain = {"centre": _hash(self.centre), "scale": self.scale, "basis": _hash(self.basis), "form": self.form}
+        return plain | _stated_size(self.size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +123,7 @@ class FeatureResidual(Map):
     change   the six numbers of an affine map, or none
     waves    random Fourier features of the residual, or none. A row then holds both, each times the root of one half, so
              that its norm stays near 1. The field keeps its first name: it is part of the digest of stored answers.
+    size     (height, width) that pictures are averaged down to first, which `shape` then has; or none: as they are
     """
 
     kind: ClassVar[str] = "feature_residual"
@@ -123,8 +135,10 @@ class FeatureResidual(Map):
     scale: float
     change: tuple[float, ...] | None = None
     waves: ResidualFourier | None = None
+    size: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        _require_size(self.size)
         _require_tables(centre=self.centre)
 
     @functools.cached_property
@@ -136,7 +150,8 @@ class FeatureResidual(Map):
         return block_size(records_at_once(self.net, self.shape))
 
     def embed(self, x: Tensor) -> Tensor:
-        """The features alone: what a method compares its own records by."""
+        """The features alone: what a method compares its own records by. Its own may have the size already."""
+        x = pooled(x, self.size)
         if x.device not in self._embeddings:
             self._embeddings[x.device] = FrozenEmbedding(self.net, self.shape, 0, device=x.device, weights=self.weights)
         return self._embeddings[x.device](x if self.change is None else warp(x, self.change))
@@ -151,7 +166,17 @@ class FeatureResidual(Map):
         hashes = {name: _hash(value) for name, value in self.weights.items()}
         plain = {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "centre": _hash(self.centre)}
         waves = {} if self.waves is None else {"waves": self.waves.parameters()}
-        return plain | {"scale": self.scale, "change": self.change, **waves}
+        return plain | {"scale": self.scale, "change": self.change, **waves, **_stated_size(self.size)}
+
+
+def _require_size(size: tuple[int, ...] | None) -> None:
+    if size is not None and (len(size) != 2 or not all(1 <= side <= LARGEST_SIDE for side in size)):
+        raise BadInput(f"size must be a height and a width of 1 ... {LARGEST_SIDE}, got {size}.")
+
+
+def _stated_size(size: tuple[int, ...] | None) -> dict[str, Any]:
+    """Said only where there is one: the digest of a question without it is what it was before there were sizes."""
+    return {} if size is None else {"size": list(size)}
 
 
 def _require_tables(**tensors: Tensor) -> None:

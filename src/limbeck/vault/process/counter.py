@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from limbeck.errors import LimbeckError, RunConflict, WallBreach, ran_out
 from limbeck.privacy.plan import Plan
@@ -46,11 +47,15 @@ from limbeck.vault.process.requests import (
     Said,
     Sign,
     Signed,
+    Stay,
+    Stayed,
     TakeUp,
 )
 from limbeck.vault.process.wire import CutOff
 
 SignStatement = Callable[[Vault, Grant, Mapping[str, Any]], Mapping[str, Any]]
+TakeSteps = Callable[[Vault, Stay], dict[str, Tensor]]
+Asking = OpenRecords | Ask | Stay  # what may compute answers
 MOST_VAULTS = 8  # whose teachers are held in memory; the others are kept on the disk
 MOST_FAILURES = 100
 LONGEST_NAME = 200
@@ -62,12 +67,17 @@ class Counter:
     open_vault   a vault over the records and the ledger, as after a restart
     sign         signs a certificate of a grant, or refuses; None where nothing is signed
     endorse      states and signs a site's part of a federation's certificate; None where there is no federation
+    stay         takes a generator through a block of steps; None where none may stay
     """
 
     def __init__(
-        self, open_vault: Callable[[], Vault], sign: SignStatement | None = None, endorse: SignStatement | None = None
+        self,
+        open_vault: Callable[[], Vault],
+        sign: SignStatement | None = None,
+        endorse: SignStatement | None = None,
+        stay: TakeSteps | None = None,
     ) -> None:
-        self._open_vault, self._sign, self._endorse = open_vault, sign, endorse
+        self._open_vault, self._sign, self._endorse, self._stay = open_vault, sign, endorse, stay
         self._book = open_vault()  # for what the ledger alone can say
         self._vaults: dict[str, tuple[Grant, Vault]] = {}
         self._turn = threading.Lock()
@@ -106,7 +116,7 @@ class Counter:
                 return Signed(dict(self._signed(self._sign, said)))
             case Endorse():
                 return Endorsed(dict(self._signed(self._endorse, said)))
-            case OpenRecords() | Ask() | Keep() | GiveBack() | Close():
+            case OpenRecords() | Ask() | Stay() | Keep() | GiveBack() | Close():
                 return self._by_vault(said)
         raise WallBreach("There is no such request.")
 
@@ -115,16 +125,14 @@ class Counter:
             raise WallBreach("This vault signs nothing of this kind.")
         return sign(self._book, said.grant, said.stated)
 
-    def _by_vault(self, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Said:
-        if isinstance(said, OpenRecords | Ask):
+    def _by_vault(self, said: Asking | Keep | GiveBack | Close) -> Said:
+        if isinstance(said, Asking):
             self._require_booked(said.grant)
         held = self._vaults.pop(said.grant.id, None)
         grant, vault = held or (said.grant, self._open_vault())
         # After a failure the vault is not put back: its teachers may have learned without an answer that was stored.
         reply = self._counted(vault, said)
-        if isinstance(said, OpenRecords | Ask) or (
-            held and isinstance(said, Keep | GiveBack) and reply != GivenBack(True)
-        ):
+        if isinstance(said, Asking) or (held and isinstance(said, Keep | GiveBack) and reply != GivenBack(True)):
             self._put_back(grant, vault)
         return reply
 
@@ -141,14 +149,14 @@ class Counter:
         except RunConflict as error:
             raise WallBreach(f"It was booked with another plan: {error.message}") from None
 
-    def _counted(self, vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Said:
+    def _counted(self, vault: Vault, said: Asking | Keep | GiveBack | Close) -> Said:
         """Guarantee: failures that nobody foresaw, which might depend on records, are told MOST_FAILURES times at most."""
-        if self._failures >= MOST_FAILURES and isinstance(said, Ask):
+        if self._failures >= MOST_FAILURES and isinstance(said, Ask | Stay):
             raise WallBreach(
                 "Too many requests failed in ways that nobody foresaw; look into them, then start it again."
             )
         try:
-            return _done(vault, said)
+            return _done(vault, said, self._stay)
         except LimbeckError:
             raise
         except Exception:
@@ -179,7 +187,7 @@ class Counter:
         return True
 
 
-def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Said:
+def _done(vault: Vault, said: Asking | Keep | GiveBack | Close, stay: TakeSteps | None) -> Said:
     match said:
         case OpenRecords():
             vault.open_records(said.grant)
@@ -191,6 +199,10 @@ def _done(vault: Vault, said: OpenRecords | Ask | Keep | GiveBack | Close) -> Sa
                 return _masked(vault, said)
             answer = vault.ask(said.grant, said.label, said.index, said.mapping)
             return Answered(torch.from_numpy(answer.values.copy()))
+        case Stay():
+            if stay is None:
+                raise WallBreach("No generator may stay here.")
+            return Stayed(stay(vault, said))
         case Keep():
             vault.keep(said.grant)
         case GiveBack():

@@ -75,6 +75,21 @@ class AskMasked(Ask):
 
 
 @dataclass(frozen=True)
+class Stay(Said):
+    """Take `count` steps of the plan's method here, from its step `step` on, along the answers from `index` on of this site.
+
+    luggage: the state of the generator that came along, tensors by name.
+    """
+
+    kind: ClassVar[str] = "stay"
+    grant: Grant
+    index: int
+    step: int
+    count: int
+    luggage: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
 class OfferKey(Said):
     """This site's key for the masks of a grant."""
 
@@ -168,6 +183,14 @@ class Masked(Said):
 
 
 @dataclass(frozen=True)
+class Stayed(Said):
+    """The state of a generator after its steps here."""
+
+    kind: ClassVar[str] = "stayed"
+    luggage: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
 class Offered(Said):
     kind: ClassVar[str] = "offered"
     key: MaskKey
@@ -215,14 +238,14 @@ class Failed(Said):
 REQUESTS: dict[str, type[Said]] = {
     kind.kind: kind
     for kind in (
-        Describe, Book, TakeUp, AskState, OpenRecords, Ask, AskMasked, OfferKey, Keep, Forget, AskDrawn, GiveBack, Close, Sign,
-        Endorse,
+        Describe, Book, TakeUp, AskState, OpenRecords, Ask, AskMasked, Stay, OfferKey, Keep, Forget, AskDrawn, GiveBack, Close,
+        Sign, Endorse,
     )
 }  # fmt: skip
 REPLIES: dict[str, type[Said]] = {
     kind.kind: kind
     for kind in (
-        Described, Granted, InState, Answered, Masked, Offered, Drawn, GivenBack, Done, Signed, Endorsed, Failed,
+        Described, Granted, InState, Answered, Masked, Stayed, Offered, Drawn, GivenBack, Done, Signed, Endorsed, Failed,
     )
 }  # fmt: skip
 

@@ -1,0 +1,109 @@
+"""How long a run takes here: what it took on a machine of ours, times how much slower this one is at the same small work.
+
+Elixir's time goes into its T answers: each maps the sampled records once through a network, and the set about nine times, there
+and back. Both are in proportion to the first and largest map of the network. The unit costs come from the kept results in
+benchmarks/results, and stay within 1.35 of all of them (tests/forecast/test_duration.py). Of methods that nobody has timed there
+is no forecast.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import torch
+
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.queries import ClippedSum
+from limbeck.privacy.schema import Schema
+
+# Seconds on one core of the machine that made benchmarks/results, for each number of the largest map.
+PER_SAMPLED_RECORD, PER_SET_RECORD = 2.8e-9, 6.0e-8
+START = 3.0  # to load libraries, and to write release and report
+PROBE_SECONDS = 0.012  # what `probe` takes there
+SLOWEST, FASTEST = 8.0, 0.25  # a machine that seems further off was only busy, or asleep
+# Of other methods: seconds at their own settings for so many numbers of all records of the set, which they are in proportion to.
+KEPT = {
+    "dpmerf": (771.0, 500 * 784),
+    "datalens": (91.0, 500 * 784),
+    "gpate": (63.0, 500 * 784),
+    "pategan": (80.0, 500 * 784),
+}
+
+
+def seconds_for(schema: Schema, plan: Plan, slower: float = 1.0) -> float | None:
+    """None where nobody knows. slower: than the machine of the benchmarks, as `slowness` finds it."""
+    found = reference_seconds(schema, plan)
+    return None if found is None else round(START + (found - START) * slower, 1)
+
+
+def reference_seconds(schema: Schema, plan: Plan) -> float | None:
+    if plan.method == "elixir":
+        return START + _elixir(schema, plan)
+    if plan.method == "mosaic":
+        return START + _mosaic(schema, plan)
+    if plan.method in KEPT:
+        seconds, numbers = KEPT[plan.method]
+        return START + seconds * _set_size(schema, plan) * schema.numbers / numbers
+    return None
+
+
+def _set_size(schema: Schema, plan: Plan) -> float:
+    return float((plan.settings.get("per_class") or 1) * len(schema.classes))
+
+
+def _elixir(schema: Schema, plan: Plan) -> float:
+    """The initial set takes a moment; the rest goes into answers of networks."""
+    answers = plan.query("features")
+    initial = 6e-8 * schema.records * schema.numbers * math.sqrt(len(schema.classes))
+    if not isinstance(answers, ClippedSum):
+        return initial
+    sizes = schema.class_sizes or (schema.records / len(schema.classes),) * len(schema.classes)
+    rates = answers.rate if len(answers.rate) == len(sizes) else (answers.chance,) * len(sizes)
+    sampled = sum(rate * size for rate, size in zip(rates, sizes, strict=True))
+    # What is left of the records: the network sees the set as often as earlier answers are matched again.
+    matched = float(1 + plan.settings["replay"]) / 8 * _set_size(schema, plan)
+    step = _largest_map(schema, plan) * (PER_SAMPLED_RECORD * sampled + PER_SET_RECORD * matched)
+    return initial + float(answers.count * step)
+
+
+def _largest_map(schema: Schema, plan: Plan) -> float:
+    width = plan.settings.get("width") or 16
+    if not schema.is_image:
+        return 128.0
+    _, height, wide = schema.shape
+    edge = 4 if schema.shape == (1, 28, 28) else 0  # padded to 32 by the ConvNet
+    return float(width * (height + edge) * (wide + edge))
+
+
+def _mosaic(schema: Schema, plan: Plan) -> float:
+    """Measuring and fitting take some seconds for each pair of columns; a set smaller than its records is condensed, too."""
+    columns = max(len(schema.columns), 1)
+    rows = plan.settings.get("rows")
+    made = rows if rows else schema.records
+    condensed = 90.0 if rows and rows < schema.records / 10 else 0.0
+    return 2.0 + 0.03 * columns**2 + 4e-6 * made * columns + condensed
+
+
+def slowness() -> float:
+    """How many times slower than the machine of the benchmarks this one is, by a convolution of a few hundredths of a second.
+
+    >>> FASTEST <= slowness() <= SLOWEST
+    True
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        least = min(probe() for _ in range(5))
+    finally:
+        torch.set_num_threads(before)
+    return min(max(least / PROBE_SECONDS, FASTEST), SLOWEST)
+
+
+def probe() -> float:
+    """Seconds of a fixed piece of work, of the kind that runs are made of."""
+    maps, weight = torch.ones(16, 32, 32, 32), torch.full((32, 32, 3, 3), 0.01)
+    began = time.perf_counter()
+    for _ in range(2):
+        torch.relu(torch.nn.functional.conv2d(maps, weight, padding=1)).sum()
+    return time.perf_counter() - began

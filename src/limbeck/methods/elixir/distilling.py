@@ -1,0 +1,195 @@
+"""Another set, of any size, from the answers that a release keeps. Nothing is asked: it is post-processing and free.
+
+Each step moves a part of the pictures of every class towards one answer that was given before; all pictures are moved equally
+often. A picture has Adam moments and an average of its own, so a large set costs as much for each picture as a small one. The
+pictures start from a generator, where there is one, else from samples of the Gaussian model of each class, as the first set did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from limbeck.errors import BadSettings
+from limbeck.methods.base import MOST_PER_CLASS, Logbook, SyntheticSet
+from limbeck.methods.elixir.answers import KeptAnswers
+from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
+from limbeck.methods.elixir.initial_set import bought_model, initial_set
+from limbeck.methods.elixir.method import SLOWEST, Elixir
+from limbeck.methods.elixir.rematching import Rematching
+from limbeck.methods.elixir.snapping import snapped
+from limbeck.methods.elixir.working_size import at_size
+from limbeck.methods.parts.matching import shared_out
+from limbeck.methods.settings import check_settings, setting
+from limbeck.nets.features.pooled import enlarged, pooled
+from limbeck.privacy.schema import Schema
+
+BETAS = (0.9, 0.99)
+GENERATOR, FIRST, AUTO = "generator", "first", "auto"
+# Pictures in [-1, 1] for these labels, from random numbers: the generator of a release.
+Draw = Callable[[Tensor, torch.Generator], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distillation:
+    """What is wanted of the answers.
+
+    per_class, rows
+               pictures of each class, or over all classes, in equal shares
+    updates    how often each picture is moved; 0 leaves the start as it is
+    part       of each class, pictures that one step moves
+    eta        step size of Adam, falling; average: decay of each picture's average
+    start      from a generator or from the first set's model; auto: a generator, where there is one
+    generator  steps of a new generator that is matched first, and released; 0: none
+    width, latent, pictures, answers
+               of that generator: maps, random numbers, pictures of each class and answers in a step
+    """
+
+    per_class: int = setting(500, least=1, most=MOST_PER_CLASS)
+    rows: int | None = setting(None, least=1, most=10_000_000)
+    seed: int = setting(0, least=0, most=2**31 - 1)
+    updates: int = setting(400, least=0, most=1_000_000)
+    part: int = setting(50, least=1)
+    eta: float = setting(0.02, above=0)
+    average: float = setting(0.98, least=0, below=1)
+    start: str = setting(AUTO, choices=(AUTO, GENERATOR, FIRST))
+    generator: int = setting(0, least=0, most=1_000_000)
+    width: int = setting(16, least=1, most=4096)
+    latent: int = setting(24, least=1, most=4096)
+    pictures: int = setting(20, least=1, most=MOST_PER_CLASS)
+    answers: int = setting(2, least=1, most=1000)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if not self.updates and self.start == FIRST and not self.generator:
+            raise BadSettings("updates=0 with start=first makes nothing new; choose more updates or another start.")
+
+    def check(self, classes: int, has_generator: bool) -> None:
+        """Refuse what makes no sense for a release, before anything is written."""
+        if self.rows is not None and self.rows < classes:
+            raise BadSettings(f"rows={self.rows} is less than one picture for each of {classes} classes.")
+        if self.start == GENERATOR and not (self.generator or has_generator):
+            raise BadSettings(
+                "start=generator needs a generator, and the release has none; choose start=first or --generator 1500."
+            )
+
+    def labels(self, classes: int) -> Tensor:
+        counts = [self.per_class] * classes
+        if self.rows is not None:
+            counts = shared_out(self.rows, [1.0] * classes)
+        return torch.arange(classes).repeat_interleave(torch.tensor(counts))
+
+    @property
+    def schedule(self) -> GeneratorSchedule | None:
+        if not self.generator:
+            return None
+        sizes = {"pictures": self.pictures, "answers": self.answers, "latent": self.latent, "width": self.width}
+        return GeneratorSchedule(steps=self.generator, **sizes)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Distiller:
+    """method: as the source's certificate states it; its questions are put again."""
+
+    method: Elixir
+    schema: Schema
+    kept: KeptAnswers
+    wanted: Distillation
+    device: torch.device
+
+    def run(self, draw: Draw | None, logbook: Logbook) -> SyntheticSet:
+        """draw: of the source's generator, where it has one."""
+        wanted, schedule = self.wanted, self.wanted.schedule
+        labels = wanted.labels(len(self.schema.classes)).to(self.device)
+        work = at_size(self.schema, self.method.size)
+        fit = None if schedule is None else self._fit(schedule)
+        answers = self._answers()
+        parts = self._parts(labels)
+        pictures = Pictures(self._start(labels, draw) if fit is None else torch.zeros(len(labels), *work.shape))
+        before, moves = wanted.generator, wanted.updates * parts
+        for step in logbook.steps(before + moves, pictures.state | ({} if fit is None else fit.state), ""):
+            if fit is not None and step < before:
+                fit.move(step, answers)
+                if step == before - 1:
+                    pictures.begin(self._start(labels, fit.draw))
+                continue
+            self._move(step - before, moves, parts, pictures, labels, answers)
+        large = enlarged(pictures.average, self.schema.shape[1:]).clamp(-1, 1)
+        return SyntheticSet(
+            snapped(large, self.method.snap).cpu().numpy(),
+            labels.cpu().numpy(),
+            generator=None if fit is None else fit.made(),
+        )
+
+    def _move(self, step: int, moves: int, parts: int, pictures: Pictures, labels: Tensor, answers: Rematching) -> None:
+        chosen = self._part(step // parts, step % parts, parts, labels)
+        (row,) = torch.randint(len(answers), (1,), generator=self._rng("answer", step)).tolist()
+        moved = pictures.now[chosen].requires_grad_(True)
+        (gradient,) = torch.autograd.grad(answers.loss(row, moved, labels[chosen]), moved)
+        eta = SLOWEST + self.wanted.eta * (1 + math.cos(math.pi * step / moves)) / 2
+        pictures.move(chosen, gradient, eta, self.wanted.average)
+
+    def _start(self, labels: Tensor, draw: Draw | None) -> Tensor:
+        rng, work = self._rng("start", 0), at_size(self.schema, self.method.size)
+        if draw is None or self.wanted.start == FIRST:
+            model = bought_model(work, self.kept.ask, self.kept.sizes)
+            return initial_set(model, labels.cpu(), work, rng).to(self.device)
+        return pooled(draw(labels, rng), work.shape[1:]).to(self.device).clamp(-1, 1)
+
+    def _answers(self) -> Rematching:
+        pool = self.method.pool_of_one(self.schema, self.device)
+        return Rematching(self.kept.replays, self.method.questions(self.schema), pool, self.device)
+
+    def _fit(self, schedule: GeneratorSchedule) -> GeneratorFit:
+        seed = int(self._rng("generator weights", 0).initial_seed() % 2**31)
+        return GeneratorFit(schedule, self.schema, self._rng, seed, self.device)
+
+    def _parts(self, labels: Tensor) -> int:
+        counts = torch.bincount(labels)
+        return min(math.ceil(int(counts.max()) / self.wanted.part), int(counts.min()))
+
+    def _part(self, turn: int, number: int, parts: int, labels: Tensor) -> Tensor:
+        """Places of one part; the parts of a turn hold every picture once."""
+        rng, first, chosen = self._rng("part", turn), 0, []
+        for count in torch.bincount(labels).tolist():
+            chosen.append(first + torch.randperm(count, generator=rng)[number::parts])
+            first += count
+        return torch.cat(chosen).to(self.device)
+
+    def _rng(self, point: str, step: int) -> torch.Generator:
+        """Apart from the random numbers of the source, which had a seed of its own."""
+        return self.method.rng("distil", self.wanted.seed, point, step)
+
+
+class Pictures:
+    """Pictures with Adam moments and an average for each of them: tensors that a checkpoint can hold."""
+
+    def __init__(self, start: Tensor) -> None:
+        self.now, self.average = start.clone(), start.clone()
+        self._first, self._second = torch.zeros_like(start), torch.zeros_like(start)
+        self._moves = torch.zeros(len(start), device=start.device)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        moments = {"first": self._first, "second": self._second, "moves": self._moves}
+        return {"pictures": self.now, "average": self.average, **moments}
+
+    def begin(self, start: Tensor) -> None:
+        self.now.copy_(start)
+        self.average.copy_(start)
+
+    def move(self, chosen: Tensor, gradient: Tensor, eta: float, decay: float) -> None:
+        """Adam for these pictures alone."""
+        self._moves[chosen] += 1
+        first = self._first[chosen] * BETAS[0] + gradient * (1 - BETAS[0])
+        second = self._second[chosen] * BETAS[1] + gradient.square() * (1 - BETAS[1])
+        self._first[chosen], self._second[chosen] = first, second
+        moves = self._moves[chosen].view(-1, *[1] * (gradient.dim() - 1))
+        scale = (second / (1 - BETAS[1] ** moves)).sqrt() + 1e-8
+        moved = (self.now[chosen] - eta * first / (1 - BETAS[0] ** moves) / scale).clamp(-1, 1)
+        self.now[chosen] = moved
+        self.average[chosen] = self.average[chosen] * decay + moved * (1 - decay)

@@ -1,0 +1,36 @@
+"""Pictures at another size: averaged down to a working size, and set up again so that they average to what they were."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from limbeck.errors import BadInput
+
+ROUNDS = 8  # of correction; each takes away more than half of what is left
+
+
+def pooled(x: Tensor, size: tuple[int, ...] | None) -> Tensor:
+    """(B, C, H, W) averaged over areas to `size`, (height, width); as it is where that is its size, or none is said.
+
+    Guarantee: row i of the result depends on record i alone, and means of numbers in [-1, 1] stay there.
+    """
+    if size is None or tuple(x.shape[2:]) == tuple(size):
+        return x
+    if x.dim() != 4 or x.shape[2] < size[0] or x.shape[3] < size[1]:
+        raise BadInput(
+            f"Records of shape {tuple(x.shape[1:])} cannot be averaged down to {size[0]} x {size[1]} pixels."
+        )
+    smaller: Tensor = F.adaptive_avg_pool2d(x, (size[0], size[1]))
+    return smaller
+
+
+def enlarged(x: Tensor, size: tuple[int, ...]) -> Tensor:
+    """(B, C, h, w) at a larger size: smooth, and with the means over areas that it came with."""
+    small = tuple(x.shape[2:])
+    if small == tuple(size):
+        return x
+    larger = F.interpolate(x, size, mode="bilinear", align_corners=False)
+    for _ in range(ROUNDS):
+        larger = larger + F.interpolate(x - pooled(larger, small), size, mode="bilinear", align_corners=False)
+    return larger

@@ -1,0 +1,91 @@
+"""limbeck distil, and what other commands say of releases that keep answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from limbeck.release.verification import verify
+from limbeck.runs.log import StepLog
+from limbeck.vault.ledger import Ledger
+
+Cli = Callable[..., Any]
+ELIXIR = (
+    "--method", "elixir", "--epsilon", 1, "--per-class", 2,
+    *(word for pair in ("T=4", "L=30", "networks=2", "life=3", "width=4", "waves=8") for word in ("--set", pair)),
+)  # fmt: skip
+WANTED = ("--per-class", 3, "--set", "updates=2", "--set", "part=2")
+
+
+@pytest.fixture
+def kept(cli: Cli, tmp_path: Path) -> Path:
+    assert cli("condense", "digits", *ELIXIR, "--out", tmp_path / "kept").code == 0
+    return tmp_path / "kept"
+
+
+def spent() -> list[float]:
+    with Ledger.open() as ledger:
+        return [account.spent_epsilon for account in ledger.accounts()]
+
+
+def test_a_set_a_generator_and_samples_for_nothing(cli: Cli, kept: Path, tmp_path: Path) -> None:
+    before = spent()
+    ended = cli("sample", kept, "--count", 5)
+    assert ended.code == 2 and f"limbeck distil {kept} --generator 1500 --out NEW" in ended.err
+    made = cli("distil", kept, *WANTED, "--generator", 2, "--out", tmp_path / "more", "--json").json
+    assert made["epsilon"] == verify(kept).epsilon and made["releasable"] is True
+    seen = cli("verify", tmp_path / "more", "--json").json
+    assert seen["distilled"]["public_key"] == cli("verify", kept, "--json").json["public_key"]
+    assert "distilled from a release with this very epsilon" in cli("verify", tmp_path / "more").out
+    assert cli("sample", tmp_path / "more", "--count", 5, "--out", tmp_path / "five.npz").code == 0
+    page = (tmp_path / "more" / "report.html").read_text()
+    assert "From the generator" in page and "distilled from the answers" in page
+    assert "From the generator" not in (kept / "report.html").read_text()
+    assert cli("report", tmp_path / "more", "--out", tmp_path / "page.html").code == 0
+    assert "From the generator" in (tmp_path / "page.html").read_text()
+    assert spent() == before
+
+
+def test_ctrl_c_is_taken_up_by_resume(cli: Cli, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StepLog, "_save", stop)
+        ended = cli("distil", kept, *WANTED, "--out", tmp_path / "more")
+    assert ended.code == 130 and f"limbeck resume {tmp_path / 'more'}" in ended.err
+    assert cli("distil", kept, *WANTED, "--out", tmp_path / "more").code == 8  # it holds an unfinished run
+    assert cli("resume", tmp_path / "more").code == 0
+    assert verify(tmp_path / "more").records == 30
+
+
+def test_what_makes_no_sense_is_said_in_a_sentence(cli: Cli, kept: Path, tmp_path: Path) -> None:
+    for words, said in (
+        (("--per-class", 3, "--rows", 30), "not both"),
+        (("--set", "speed=2"), "has no setting 'speed'"),
+        (("--set", "part=0"), "part must be at least 1, got part=0"),
+        (("--rows", 3), "rows=3 is less than one picture"),
+        (("--set", "start=generator"), "the release has none"),
+    ):
+        ended = cli("distil", kept, *words, "--out", tmp_path / "more")
+        assert ended.code == 2 and said in ended.err and "Traceback" not in ended.err
+        assert not (tmp_path / "more").exists()
+
+
+def test_paths_that_hold_no_answers(cli: Cli, release: Path, tmp_path: Path) -> None:
+    ended = cli("distil", release, "--out", tmp_path / "more")
+    assert ended.code == 2 and "keeps no answers" in ended.err
+    ended = cli("distil", tmp_path / "nowhere", "--out", tmp_path / "more")
+    assert ended.code == 6 and "no release" in ended.err
+    assert not (tmp_path / "more").exists()
+
+
+def test_a_plan_says_how_much_a_release_will_keep(cli: Cli) -> None:
+    assert cli("plan", "digits", *ELIXIR, "--json").json["kept_bytes"] > 10_000
+    assert re.search(r"keeps its answers, 0\.\d MB", cli("plan", "digits", *ELIXIR).out)
+    without = cli("plan", "digits", *ELIXIR, "--set", "answers=false")
+    assert "keeps its answers" not in without.out and without.code == 0
