@@ -128,10 +128,45 @@ LEDGER_TREE: tuple[Mutation, ...] = (
     # Which records
     members(
         "hash-by-place",
-        "unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))",
+        "unit_hashes(records, split.secret, split.by_value)[:, 0] % np.uint64(len(split.parts))",
         "np.arange(len(records)) % len(split.parts)",
         "one record more moves all others to other parts",
         f"{PARTS}::test_one_record_more_changes_one_part_and_the_order_of_the_file_none",
+    ),
+    members(
+        "hash-by-bytes",
+        "split.secret, split.by_value)",
+        "split.secret)",
+        "a record is in a second part when its file holds it as floats",
+        f"{PARTS}::test_a_record_is_in_one_part_whether_it_is_held_in_bytes_or_floats",
+    ),
+    hashes(
+        "hash-of-bytes",
+        "return small if np.array_equal(small, x) else x + np.float32(0)",
+        "return x",
+        "a record is in a second part when its file holds it as floats",
+        f"{PARTS}::test_a_record_is_in_one_part_whether_it_is_held_in_bytes_or_floats",
+    ),
+    splits(
+        "hash-of-earlier-splits",
+        'by_value = kind == "hash" and isinstance(content, dict)',
+        'by_value = kind == "hash"',
+        "records of a split from before move to other parts",
+        f"{PARTS}::test_a_split_from_before_keeps_its_parts",
+    ),
+    reading(
+        "tree-reading-without-range",
+        'if ranged else digest',
+        'if False else digest',
+        "a deep picture that is cut to another range moves to another part",
+        f"{PARTS}::test_another_range_of_deep_pictures_is_another_reading",
+    ),
+    booking(
+        "tree-reading-of-before",
+        "return bool(with_range) and booked ==",
+        "return False and booked ==",
+        "a run of a part that an earlier version began is refused",
+        f"{PARTS}::test_a_run_from_before_pictures_said_their_range_goes_on",
     ),
     members(
         "hash-of-nobody",

@@ -21,6 +21,8 @@ from limbeck.errors import BadInput, WallBreach
 from limbeck.privacy.schema import Schema
 from limbeck.vault.keyed_hash import record_hashes, unit_hashes
 from limbeck.vault.ledger import Ledger, Split
+from limbeck.vault.ledger.booking import same_plan
+from limbeck.vault.ledger.splits import split_from_row
 from limbeck.vault.part_records import in_hash_part, load_records
 
 Cli = Callable[..., Any]
@@ -299,6 +301,69 @@ def test_one_record_more_changes_one_part_and_the_order_of_the_file_none(tmp_pat
 
     whole, fewer, turned = parts(x), parts(x[1:]), parts(x[::-1].copy())
     assert whole == turned and sum(before != after for before, after in zip(whole, fewer, strict=True)) == 1
+
+
+def test_a_record_is_in_one_part_whether_it_is_held_in_bytes_or_floats(tmp_path: Path) -> None:
+    """Pictures of 8 bits become floats where the schema's range is wider, or where a file holds them so."""
+    eight = np.random.default_rng(5).integers(0, 256, size=(300, 3)).astype(np.uint8)
+    eight[:2] = 0
+    held = eight.astype(np.float32)
+    held[1] = -0.0
+    with Ledger.open(tmp_path / "l.sqlite") as ledger:
+        split = ledger.declare_split("all", "parts", parts=5)
+    for part in range(1, 6):
+        assert np.array_equal(
+            in_hash_part(records_of(eight), split, part), in_hash_part(records_of(held), split, part)
+        )
+    odd = np.array([[0.5, 0, 0], [-1, 0, 0], [256, 0, 0], [np.nan, 0, 0], [np.inf, 0, 0]], dtype=np.float32)
+    key = b"k" * 32
+    assert np.array_equal(unit_hashes(records_of(odd), key, by_value=True), record_hashes(records_of(odd), key))
+
+
+def test_a_split_from_before_keeps_its_parts(tmp_path: Path) -> None:
+    """Splits of versions before 0.6.0 go by the bytes in memory; their row holds the number of parts alone."""
+    held = np.arange(300, dtype=np.float32).reshape(100, 3) % 256
+    with Ledger.open(tmp_path / "l.sqlite") as ledger:
+        split = ledger.declare_split("all", "parts", parts=2)
+        assert ledger.split("all", "parts") == split and split.by_value
+    row = ("all", "before", "hash", "2", "yes", split.secret.hex())
+    before = split_from_row(row)
+    assert not before.by_value and before.listed == "2" and before.same_parts(dataclasses.replace(split, name="before"))
+    places = record_hashes(records_of(held), split.secret)[:, 0] % 2
+    assert np.array_equal(in_hash_part(records_of(held), before, 1), places == 0)
+    assert not np.array_equal(in_hash_part(records_of(held), split, 1), places == 0)
+    for listed in ('{"parts": 2, "by": "name"}', '{"parts": 2}', '{"by": "value"}', '["value"]', "null"):
+        with pytest.raises((ValueError, TypeError, KeyError)):
+            split_from_row((*row[:3], listed, *row[4:]))
+
+
+PICTURES = Schema(name="all", shape=(1, 2, 2), classes=("a", "b"), records=400, augmentation=(), low=0, high=255)
+
+
+def reading_of(schema: Schema, text: str = "parts/1:hash 2") -> str:
+    part = part_of(DataSource(schema, "here", lambda _: records_of(np.zeros((1, 1)))), text).part
+    assert part is not None
+    return part.reading
+
+
+def test_another_range_of_deep_pictures_is_another_reading() -> None:
+    """A scan of more than 8 bits is cut to the declared range as it is read, so its numbers follow the schema."""
+    ranges = [(0, 255), (0, 4095), (0, 65535), (-1024, 3071)]
+    read = [reading_of(dataclasses.replace(PICTURES, low=low, high=high)) for low, high in ranges]
+    assert len(set(read)) == 4 and " in " not in read[0] and {each.split(" in ")[0] for each in read} == {read[0]}
+    by_class = [
+        reading_of(dataclasses.replace(PICTURES, low=low, high=high), "kinds/1:0,1 of all") for low, high in ranges
+    ]
+    assert len(set(by_class)) == 1
+
+
+def test_a_run_from_before_pictures_said_their_range_goes_on() -> None:
+    reading = reading_of(dataclasses.replace(PICTURES, high=4095))
+    now, before = (json.dumps({"plan": {"a": 1}, "reading": text}) for text in (reading, reading.split(" in ")[0]))
+    assert same_plan(now, now) and same_plan(before, now) and not same_plan(now, before)
+    assert not same_plan(before.replace("1", "2", 1), now) and not same_plan(json.dumps({"plan": {"a": 1}}), now)
+    other = json.dumps({"plan": {"a": 1}, "reading": reading.replace("4095", "9")})
+    assert not same_plan(other, now)
 
 
 def test_another_key_shares_out_otherwise(tmp_path: Path) -> None:

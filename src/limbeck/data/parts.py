@@ -142,7 +142,10 @@ def _reading(whole: Schema, by_class: bool) -> str:
     if whole.resize is not None and not by_class:  # a picture at another size, or depth, has other numbers
         entries += ["resize", "low", "high"]
     text = json.dumps({entry: values[entry] for entry in entries if entry in values}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    # A deep picture is cut to the range as it is read. The range stands beside the digest, which is as it was before 0.6.0.
+    ranged = whole.is_image and whole.resize is None and not by_class and (whole.low, whole.high) != (0, 255)
+    return f"{digest} in {whole.low:.17g}..{whole.high:.17g}" if ranged else digest
 
 
 def _part_schema(whole: Schema, name: str, indices: list[int], keep_all: bool) -> Schema:

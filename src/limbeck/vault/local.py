@@ -30,6 +30,7 @@ from limbeck.vault.ensemble.kinds import QUESTIONS
 from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ensemble.teachers import Question
 from limbeck.vault.ledger import GrantRow, Ledger
+from limbeck.vault.ledger.booking import same_plan
 from limbeck.vault.maps import MAPS, Map
 from limbeck.vault.noise import Randomness, SecretStream
 from limbeck.vault.part_records import load_records, part_of_source, stream_records
@@ -171,7 +172,7 @@ class LocalVault:
 
     def _require_booked(self, grant: Grant) -> None:
         """The noise of an answer follows the grant's plan, so it has to be the plan that was paid for (rule 1)."""
-        if self._not_void(grant).plan != self._booked_text(grant.plan):
+        if not same_plan(self._not_void(grant).plan, self._booked_text(grant.plan)):
             raise WallBreach(
                 f"Grant {grant.id} was booked with another plan or another generator; nothing is answered for this one."
             )

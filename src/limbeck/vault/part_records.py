@@ -87,6 +87,6 @@ def in_hash_part(records: Records, split: Split, part: int) -> NDArray[np.bool_]
     Guarantee: a unit is in exactly one part, which depends on the key and on that unit alone.
     """
     # The remainder of 64 random bits is uneven by less than parts / 2^64.
-    places = unit_hashes(records, split.secret)[:, 0] % np.uint64(len(split.parts))
+    places = unit_hashes(records, split.secret, split.by_value)[:, 0] % np.uint64(len(split.parts))
     chosen: NDArray[np.bool_] = places == part - 1
     return chosen

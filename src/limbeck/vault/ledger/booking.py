@@ -49,7 +49,7 @@ def book_plan(db: Database, wanted: Wanted, method: str, grant: str | None) -> s
     _check_place(db, wanted)
     if grant is not None and is_booked(db, grant):
         row = read_grant(db, grant)
-        if (row.dataset, row.plan, row.state) != (wanted.dataset, wanted.plan, "open"):
+        if (row.dataset, row.state) != (wanted.dataset, "open") or not same_plan(row.plan, wanted.plan):
             raise RunConflict(f"Grant {grant} was booked before, for another plan or with an end; start a new run.")
         return grant
     family = read_family(db, wanted.dataset)
@@ -145,6 +145,15 @@ def _check_reading(family: Family, wanted: Wanted) -> None:
                 "parts no longer count as disjoint. Nothing was booked. Put the first schema back, or declare another split "
                 "under the new one; different splits add up."
             )
+
+
+def same_plan(booked: str, wanted: str) -> bool:
+    """Whether a plan is the one that was booked. Before 0.6.0 a reading did not say in which range pictures were read."""
+    if booked == wanted:
+        return True
+    reading = _entry(wanted, "reading", "")
+    digest, with_range, _ = reading.partition(" in ")
+    return bool(with_range) and booked == wanted.replace(json.dumps(reading), json.dumps(digest))
 
 
 def unit_of(plan: str) -> str:

@@ -26,6 +26,7 @@ Kind = Literal["classes", "hash", "stages"]
 KEY_BYTES = 32
 MOST_PARTS = 10_000
 # The name of the split that legacy parts belong to. With its space no new split can have it.
+VALUE = "value"
 EARLIER_STAGES = "earlier stages"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _STAGE = re.compile(r"(?P<parent>.+)/stage-(?P<part>[1-9][0-9]{0,8})")
@@ -37,7 +38,8 @@ class Split:
     """parts: the class indices of each part; nothing for a split by hash; its number for a stage of an earlier version.
 
     disjoint: no two parts hold records of one unit of privacy, so the parts cost their parent the largest of them and
-    not their sum.
+    not their sum. by_value: of a split by hash, whether equal numbers go to one part however a file holds them. Those that were
+    declared before 0.6.0 go by the bytes in memory, and keep to it.
     """
 
     dataset: str
@@ -46,6 +48,7 @@ class Split:
     parts: tuple[tuple[int, ...], ...]
     disjoint: bool
     secret: bytes = field(default=b"", repr=False)
+    by_value: bool = False
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -57,7 +60,7 @@ class Split:
     def listed(self) -> str:
         """The parts as the ledger keeps them."""
         if self.kind == "hash":
-            return json.dumps(len(self.parts))
+            return json.dumps({"parts": len(self.parts), "by": VALUE} if self.by_value else len(self.parts))
         return json.dumps(self.parts if self.kind == "classes" else [number for (number,) in self.parts])
 
     def same_parts(self, other: Split) -> bool:
@@ -80,7 +83,7 @@ def split_by_hash(dataset: str, name: str, parts: int) -> Split:
     """Guarantee: the key is fresh, from the operating system. A unit's part follows from the key and that unit alone."""
     if type(parts) is not int or not 2 <= parts <= MOST_PARTS:
         raise BadInput(f"A split by hash has 2 to {MOST_PARTS} parts, got {parts!r}.")
-    return Split(dataset, checked_name(name), "hash", ((),) * parts, True, secrets.token_bytes(KEY_BYTES))
+    return Split(dataset, checked_name(name), "hash", ((),) * parts, True, secrets.token_bytes(KEY_BYTES), by_value=True)
 
 
 def wanted_split(
@@ -138,6 +141,11 @@ def split_from_row(row: Sequence[str]) -> Split:
     """Raises ValueError, TypeError or KeyError for a row that no version wrote."""
     dataset, name, kind, listed, disjoint, secret = row
     content = json.loads(listed)
+    by_value = kind == "hash" and isinstance(content, dict)
+    if by_value:
+        if content["by"] != VALUE:
+            raise ValueError("by")
+        content = content["parts"]
     parts: tuple[tuple[int, ...], ...]
     match kind:
         case "classes":
@@ -150,7 +158,7 @@ def split_from_row(row: Sequence[str]) -> Split:
             parts = tuple((int(number),) for number in content)
         case _:
             raise ValueError(kind)
-    return Split(dataset, name, kind, parts, {"yes": True, "no": False}[disjoint], bytes.fromhex(secret))
+    return Split(dataset, name, kind, parts, {"yes": True, "no": False}[disjoint], bytes.fromhex(secret), by_value)
 
 
 def read_place(db: Database, dataset: str) -> Split | None:
