@@ -156,8 +156,8 @@ LEDGER_TREE: tuple[Mutation, ...] = (
     ),
     reading(
         "tree-reading-without-range",
-        'if ranged else digest',
-        'if False else digest',
+        "if ranged else digest",
+        "if False else digest",
         "a deep picture that is cut to another range moves to another part",
         f"{PARTS}::test_another_range_of_deep_pictures_is_another_reading",
     ),

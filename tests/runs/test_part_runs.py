@@ -312,9 +312,7 @@ def test_a_record_is_in_one_part_whether_it_is_held_in_bytes_or_floats(tmp_path:
     with Ledger.open(tmp_path / "l.sqlite") as ledger:
         split = ledger.declare_split("all", "parts", parts=5)
     for part in range(1, 6):
-        assert np.array_equal(
-            in_hash_part(records_of(eight), split, part), in_hash_part(records_of(held), split, part)
-        )
+        assert np.array_equal(in_hash_part(records_of(eight), split, part), in_hash_part(records_of(held), split, part))
     odd = np.array([[0.5, 0, 0], [-1, 0, 0], [256, 0, 0], [np.nan, 0, 0], [np.inf, 0, 0]], dtype=np.float32)
     key = b"k" * 32
     assert np.array_equal(unit_hashes(records_of(odd), key, by_value=True), record_hashes(records_of(odd), key))

@@ -83,7 +83,9 @@ def split_by_hash(dataset: str, name: str, parts: int) -> Split:
     """Guarantee: the key is fresh, from the operating system. A unit's part follows from the key and that unit alone."""
     if type(parts) is not int or not 2 <= parts <= MOST_PARTS:
         raise BadInput(f"A split by hash has 2 to {MOST_PARTS} parts, got {parts!r}.")
-    return Split(dataset, checked_name(name), "hash", ((),) * parts, True, secrets.token_bytes(KEY_BYTES), by_value=True)
+    return Split(
+        dataset, checked_name(name), "hash", ((),) * parts, True, secrets.token_bytes(KEY_BYTES), by_value=True
+    )
 
 
 def wanted_split(
