@@ -407,8 +407,8 @@ VAULT: tuple[Mutation, ...] = (
     ),
     local(
         "local-other-plan",
-        ".plan != self._booked_text(grant.plan)",
-        ".plan == self._schema.name",
+        "not same_plan(self._not_void(grant).plan, self._booked_text(grant.plan))",
+        "self._not_void(grant).plan == self._schema.name",
         "what is answered is not what was paid for",
         f"{RULES}::test_rule_01_a_plan_that_was_not_booked_is_not_answered",
     ),
