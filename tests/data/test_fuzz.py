@@ -9,8 +9,8 @@ import pytest
 
 
 def test_a_sample_of_hostile_files_ends_in_sentences() -> None:
-    found = fuzz.summary(list(fuzz.results(range(0, 300))))
-    assert found["files"] == 300 and not found["failures"], json.dumps(found["failures"][:3], indent=1)
+    found = fuzz.summary(list(fuzz.results(range(0, 150))))
+    assert found["files"] == 150 and not found["failures"], json.dumps(found["failures"][:3], indent=1)
 
 
 @pytest.mark.slow

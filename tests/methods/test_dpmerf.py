@@ -104,9 +104,9 @@ def test_the_generator_survives_colour_images() -> None:
     records, labels = F.interpolate(shades, size=(32, 32)), torch.arange(10).repeat(200)
 
     def ask(label: str, index: int, mapping: Any) -> Answer:
-        return Answer(torch.zeros(10, 1000).index_add_(0, labels, mapping.rows(records, labels)).numpy())
+        return Answer(torch.zeros(10, 300).index_add_(0, labels, mapping.rows(records, labels)).numpy())
 
-    method = method_named("dpmerf", {"features": 1000, "T": 40, "per_class": 4, "batch": 100})
+    method = method_named("dpmerf", {"features": 300, "T": 40, "per_class": 4, "batch": 30})
     made = method.run(colour, ask, Plain(), torch.device("cpu")).x.reshape(10, 4, -1)
     assert made.std(1).mean() > 0.1
 

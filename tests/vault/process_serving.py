@@ -62,14 +62,18 @@ class Served:
 
 @contextlib.contextmanager
 def served(
-    source: PrivateSource, ledger: Ledger, randomness: Randomness | None = None, limits: Limits = QUICK
+    source: PrivateSource,
+    ledger: Ledger,
+    randomness: Randomness | None = None,
+    limits: Limits = QUICK,
+    socket_file: Path | None = None,
 ) -> Iterator[Served]:
     log: list[str] = []
-    with short_folder() as folder, listening(folder / "s", Door()) as listener:
+    with short_folder() as folder, listening(socket_file or folder / "s", Door()) as listener:
         server = server_of(source, ledger, randomness or Randomness(), "cpu", listener, log.append, limits)
         server.start()
         try:
-            yield Served(folder / "s", server, log)
+            yield Served(socket_file or folder / "s", server, log)
         finally:
             assert server.stop(30.0)
 

@@ -16,7 +16,7 @@ from limbeck.privacy.queries import ClippedSum
 from limbeck.vault.ledger import Account, Ledger
 
 PAGE = 4096
-FLIPS_PER_PAGE = 48
+FLIPS_PER_PAGE = 24
 SECRETS: dict[str, bytes] = {}
 ANSWERS = 4
 

@@ -189,12 +189,12 @@ def run_until_killed(socket: Path, out: Path) -> None:
     assert code == -signal.SIGKILL
 
 
-def test_a_client_that_was_killed_resumes_and_pays_once(cli: Cli, folder: Path, ledger: Path, tmp_path: Path) -> None:
-    socket, out = folder / "s", tmp_path / "out"
-    with serving_process("digits", "--socket", socket, "--ledger", ledger):
-        run_until_killed(socket, out)
+def test_a_client_that_was_killed_resumes_and_pays_once(cli: Cli, ledger: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with Ledger.open(ledger) as book, served(open_source("digits"), book) as at:
+        run_until_killed(at.path, out)
         record = RunRecord.read(out)
-        assert record.request.data.vault == str(socket) and record.request.data.data is None and record.booked
+        assert record.request.data.vault == str(at.path) and record.request.data.data is None and record.booked
         paid = spent(ledger)
         resumed = cli("resume", out, "--json")
         assert resumed.code == 0, resumed.err
@@ -217,7 +217,10 @@ def test_a_server_that_was_killed_begins_again_and_nothing_is_paid_twice(
     with serving_process("digits", "--socket", folder / "t", "--ledger", ledger):
         resumed = cli("resume", out, "--vault", folder / "t", "--json")
         assert resumed.code == 0, resumed.err
-    with serving_process("digits", "--socket", socket, "--ledger", ledger):  # in place of the dead one
+    with (
+        Ledger.open(ledger) as book,
+        served(open_source("digits"), book, socket_file=socket),
+    ):  # in place of the dead one
         assert ProcessVault(socket).describe().name == "digits"
     assert spent(ledger) == paid and cli("verify", out).code == 0
 
@@ -264,12 +267,10 @@ def test_a_booking_whose_reply_was_lost_is_found_again(
         assert account is not None and len(account.bookings) == 1 and account.bookings[0].state == "finished"
 
 
-def test_a_run_is_resumed_at_the_vault_that_it_was_begun_at(
-    cli: Cli, folder: Path, ledger: Path, tmp_path: Path
-) -> None:
-    socket, out = folder / "s", tmp_path / "out"
-    with serving_process("digits", "--socket", socket, "--ledger", ledger):
-        run_until_killed(socket, out)
+def test_a_run_is_resumed_at_the_vault_that_it_was_begun_at(ledger: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with Ledger.open(ledger) as book, served(open_source("digits"), book) as at:
+        run_until_killed(at.path, out)
         with pytest.raises(BadInput, match="leave --ledger out"):
             api.resume(out, ledger=ledger)
     with Ledger.open(tmp_path / "other.sqlite") as book:
@@ -302,7 +303,9 @@ main()
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 0), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_a_server_that_is_deep_in_its_work(
     number: signal.Signals, code: int, folder: Path, ledger: Path, tmp_path: Path
 ) -> None:
@@ -317,9 +320,8 @@ def test_a_signal_ends_a_server_that_is_deep_in_its_work(
         said = ended(client)
     assert said[0] == 4 and "limbeck resume" in said[2]
     # The booking stands, nothing was answered, and the run that is resumed goes on with it.
-    with serving_process("digits", "--socket", socket, "--ledger", ledger):
+    with Ledger.open(ledger) as book, served(open_source("digits"), book, socket_file=socket):
         api.resume(out)
-    with Ledger.open_to_read(ledger) as book:
         account = book.account("digits")
     assert account is not None and [booking.state for booking in account.bookings] == ["finished"]
 
@@ -412,6 +414,7 @@ OWNER, STRANGER = 61_001, 61_002
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can work as other users")
 
 
+@pytest.mark.slow
 @needs_root
 def test_another_user_needs_the_socket_and_no_file(folder: Path) -> None:
     """Records and ledger with mode 600 of one user, the run by another one."""
