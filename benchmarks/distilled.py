@@ -130,7 +130,12 @@ def main() -> None:
         "data": options.data,
         "epsilon": finite_or_word(certificate.epsilon),
         "delta": certificate.delta,
-        "source": {"records": certificate.records, "settings": dict(certificate.settings)},
+        "source": {
+            "made_of": certificate.dataset,
+            "private_records": certificate.public_assumptions.records,
+            "records": certificate.records,
+            "settings": dict(certificate.settings),
+        },
         "sets": {},
         "versions": dict(certificate.versions),
     }
