@@ -21,11 +21,8 @@ from limbeck.errors import BadInput, BadSettings, NotAuthentic, RunConflict
 from limbeck.files import as_json
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of, size_of
 from limbeck.methods.elixir.distilling import Distillation, Pictures
-from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
-from limbeck.methods.elixir.initial_set import ClassModel, bought_model
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.rematching import Rematching
-from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
 from limbeck.release.certificate import NAME
 from limbeck.release.distilled import ANSWERS
@@ -45,7 +42,6 @@ from stated import signed
 SETTINGS: dict[str, Any] = {
     "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 4, "width": 4, "waves": 8, "sigma": 1.0, "generator": 4,
 }  # fmt: skip
-CPU = torch.device("cpu")
 SMALL = Distillation(per_class=3, updates=4, part=2)
 
 
@@ -204,16 +200,12 @@ def test_seeds_and_starts_give_other_sets(release: Path, tmp_path: Path) -> None
     assert pictures("e", rows=23).shape[0] == 23
 
 
-def source_of(release: Path) -> tuple[Schema, Elixir, KeptAnswers]:
+def answers_of(release: Path) -> Rematching:
     certificate = verify(release)
     schema, method = certificate.public_assumptions, Elixir(**certificate.settings)
-    forms = forms_of(schema, method.pool_of_one(schema, CPU), 8)
-    return schema, method, KeptAnswers.read(load_file(release / ANSWERS), forms)
-
-
-def answers_of(release: Path) -> Rematching:
-    schema, method, kept = source_of(release)
-    return Rematching(kept.replays, method.questions(schema), method.pool_of_one(schema, CPU), CPU)
+    pool = method.pool_of_one(schema, torch.device("cpu"))
+    kept = KeptAnswers.read(load_file(release / ANSWERS), forms_of(schema, pool, 8))
+    return Rematching(kept.replays, method.questions(schema), pool, torch.device("cpu"))
 
 
 def test_sets_start_from_a_drawing_of_the_same_release(release: Path, tmp_path: Path) -> None:
@@ -298,22 +290,6 @@ def test_parts_of_a_set_have_its_own_loss_on_average(release: Path) -> None:
     assert np.mean(parts) == pytest.approx(whole, rel=1e-4)
     assert np.mean([float(answers.loss(0, pair, labels.repeat(2))) for pair in pairs]) > 1.05 * whole
     assert float(answers.loss(0, pictures[0], labels, elsewhere=1.0)) > whole  # of one picture no spread is known
-
-
-def test_a_generator_begins_as_a_copy_of_the_first_sets_model(release: Path) -> None:
-    """Its pictures come nearer to what the model has for the same latents, before any answer is looked at."""
-    schema, _, kept = source_of(release)
-    model = bought_model(schema, kept.ask, kept.sizes)
-    schedule, answers = GeneratorSchedule(steps=160, pictures=4, latent=6, width=4, eta=0.02), answers_of(release)
-    fit = GeneratorFit(schedule, schema, model, lambda _, step: torch.Generator().manual_seed(step), 0, CPU)
-    losses = [fit.move(step, answers) for step in range(schedule.copies)]
-    assert schedule.copies == 40 and np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
-
-
-def test_latents_go_along_the_longest_components() -> None:
-    one = ClassModel(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([[0.1, 0.0, 0.0], [0.0, 0.5, 0.0]]))
-    assert one.at(torch.tensor([[2.0]])).tolist() == [[1.0, 2.0, 1.0]]
-    assert torch.allclose(one.at(torch.tensor([[2.0, 1.0, 7.0]])), torch.tensor([[1.1, 2.0, 1.0]]))
 
 
 def test_every_picture_has_adam_moments_of_its_own() -> None:

@@ -18,7 +18,7 @@ from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, SyntheticSet
 from limbeck.methods.elixir.answers import KeptAnswers
 from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
-from limbeck.methods.elixir.initial_set import Model, bought_model, initial_set
+from limbeck.methods.elixir.initial_set import bought_model, initial_set
 from limbeck.methods.elixir.method import SLOWEST, Elixir
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.elixir.snapping import snapped
@@ -137,7 +137,8 @@ class Distiller:
     def _start(self, labels: Tensor, draw: Draw | None) -> Tensor:
         rng, work = self._rng("start", 0), at_size(self.schema, self.method.size)
         if draw is None or self.wanted.start == FIRST:
-            return initial_set(self._model(), labels.cpu(), work, rng).to(self.device)
+            model = bought_model(work, self.kept.ask, self.kept.sizes)
+            return initial_set(model, labels.cpu(), work, rng).to(self.device)
         return pooled(draw(labels, rng), work.shape[1:]).to(self.device).clamp(-1, 1)
 
     def _answers(self) -> Rematching:
@@ -146,10 +147,7 @@ class Distiller:
 
     def _fit(self, schedule: GeneratorSchedule) -> GeneratorFit:
         seed = int(self._rng("generator weights", 0).initial_seed() % 2**31)
-        return GeneratorFit(schedule, self.schema, self._model(), self._rng, seed, self.device)
-
-    def _model(self) -> Model:
-        return bought_model(at_size(self.schema, self.method.size), self.kept.ask, self.kept.sizes)
+        return GeneratorFit(schedule, self.schema, self._rng, seed, self.device)
 
     def _parts(self, labels: Tensor) -> int:
         counts = torch.bincount(labels)

@@ -1,8 +1,7 @@
 """A generator matched to remembered answers, as the set is: its pictures' class means move towards them.
 
-It begins as a copy of the first set's model, whose pictures along its longest components it is shown for its latents. Then fresh
-latents at every step, so that it learns the class and not a few pictures; the weights are averaged, because each step sees few
-pictures and one or two answers.
+Fresh latents at every step, so that it learns the class and not a few pictures; the weights are averaged, because each step
+sees few pictures and one or two answers.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ import torch
 from torch import Tensor
 
 from limbeck.methods.base import TrainedGenerator
-from limbeck.methods.elixir.initial_set import Model
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.parts.optimisers import Adam
-from limbeck.nets.features.pooled import enlarged
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.privacy.schema import Schema
 
@@ -30,8 +27,7 @@ LEAST = 0.02  # of it at the end
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorSchedule:
-    """steps of Adam; pictures of each class and answers in one step; latents; width; step size; decay of the average; the share
-    of the steps in which it copies the first set's model."""
+    """steps of Adam; pictures of each class and answers in one step; latents; width; step size; decay of the average."""
 
     steps: int
     pictures: int = 20
@@ -40,15 +36,10 @@ class GeneratorSchedule:
     width: int = 16
     eta: float = 2e-3
     average: float = 0.99
-    copying: float = 0.25
 
     @property
     def spec(self) -> GeneratorSpec:
         return GeneratorSpec(kind="upsampling", latent=self.latent, width=self.width)
-
-    @property
-    def copies(self) -> int:
-        return int(self.copying * self.steps)
 
     def eta_at(self, step: int) -> float:
         falling = LEAST + (1 - LEAST) * (1 + math.cos(math.pi * step / self.steps)) / 2
@@ -62,12 +53,11 @@ class GeneratorFit:
         self,
         schedule: GeneratorSchedule,
         schema: Schema,
-        model: Model,
         rng: Callable[[str, int], torch.Generator],
         seed: int,
         device: torch.device,
     ) -> None:
-        self._schedule, self._model, self._rng, self._device = schedule, model, rng, device
+        self._schedule, self._rng, self._device = schedule, rng, device
         self._shape, self._classes = schema.shape, len(schema.classes)
         self._labels = torch.arange(len(schema.classes), device=device).repeat_interleave(schedule.pictures)
         self._network = build_generator(schedule.spec, schema.shape, len(schema.classes), seed).to(device)
@@ -82,35 +72,15 @@ class GeneratorFit:
     def move(self, step: int, answers: Rematching) -> float:
         """One step; gives the loss that it saw."""
         rng = self._rng("generator", step)
-        latents = self._schedule.spec.latents(len(self._labels), rng)
-        pictures = self._network(latents.to(self._device), self._labels)
-        if step < self._schedule.copies:
-            loss = (pictures - self._copied(latents, answers.sides)).square().mean()
-        else:
-            rows: list[int] = torch.randint(len(answers), (self._schedule.answers,), generator=rng).tolist()
-            loss = answers.mean_loss(rows, pictures, self._labels, elsewhere=1.0)
-        if step == self._schedule.copies:
-            self._forget()
+        latents = self._schedule.spec.latents(len(self._labels), rng).to(self._device)
+        rows: list[int] = torch.randint(len(answers), (self._schedule.answers,), generator=rng).tolist()
+        loss = answers.mean_loss(rows, self._network(latents, self._labels), self._labels, elsewhere=1.0)
         self._adam.eta = self._schedule.eta_at(step)
         self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
         decay = min(self._schedule.average, (step + 1) / (step + 10))
         for average, value in zip(self._average, self._adam.parameters, strict=True):
             average.mul_(decay).add_(value.detach(), alpha=1 - decay)
         return float(loss.detach())
-
-    def _copied(self, latents: Tensor, sides: tuple[int, ...]) -> Tensor:
-        """What the first set's model has for these latents."""
-        made = torch.cat(
-            [one.at(part) for one, part in zip(self._model.classes, latents.chunk(self._classes), strict=True)]
-        )
-        small = made.view(-1, self._shape[0], *sides).clamp(-1, 1)
-        return enlarged(small, self._shape[1:]).to(self._device)
-
-    def _forget(self) -> None:
-        """The moments of another loss, beside which the first gradients of this one would be far too long."""
-        for name, value in self._adam.state.items():
-            if not name.startswith("parameter"):
-                value.zero_()
 
     @torch.no_grad()
     def draw(self, labels: Tensor, rng: torch.Generator) -> Tensor:

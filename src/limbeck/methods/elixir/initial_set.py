@@ -54,12 +54,6 @@ class ClassModel:
     def sample(self, count: int, rng: torch.Generator) -> Tensor:
         return self.mean + balanced_normal(count, len(self.axes), rng) @ self.axes
 
-    def at(self, normal: Tensor) -> Tensor:
-        """Records for (records, numbers) normal numbers, each of which goes along one of the longest components, while there are
-        any."""
-        longest = self.axes.norm(dim=1).argsort(descending=True)[: normal.shape[1]]
-        return self.mean + normal[:, : len(longest)] @ self.axes[longest]
-
 
 def balanced_normal(count: int, dimension: int, rng: torch.Generator) -> Tensor:
     """Normal rows whose mean is 0 and whose covariance is the identity, as nearly as so few rows allow: a small set then has

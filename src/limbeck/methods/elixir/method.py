@@ -41,7 +41,7 @@ from limbeck.methods.base import (
 from limbeck.methods.elixir.answers import KeptAnswers, Remembering, forms_of, rounded, size_of
 from limbeck.methods.elixir.choice import ElixirChoice
 from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
-from limbeck.methods.elixir.initial_set import Model, bought_model, initial_queries, initial_set
+from limbeck.methods.elixir.initial_set import bought_model, initial_queries, initial_set
 from limbeck.methods.elixir.questions import Questions
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.elixir.replay_buffer import Replay, ReplayBuffer
@@ -208,10 +208,7 @@ class Elixir(Method):
         if self.chosen(schema).T:
             expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
             images = nn.Parameter(made)
-            fit = self._fit(schema, model, device)
-            made, buffer, generator = self._matched(
-                images, labels.to(device), expected, schema, ask, logbook, team, fit
-            )
+            made, buffer, generator = self._matched(images, labels.to(device), expected, schema, ask, logbook, team)
             if self.answers:
                 kept = KeptAnswers(remembering.given, sizes, buffer.kept(self.chosen(schema).T)).tensors()
         if schema.is_image:
@@ -227,12 +224,11 @@ class Elixir(Method):
         ask: Ask,
         logbook: Logbook,
         team: Team,
-        fit: GeneratorFit | None,
     ) -> tuple[Tensor, ReplayBuffer, TrainedGenerator | None]:
         """The EMA of the set, which has the working size, while it descends towards the answers; the last of these; and what was
         matched to them."""
         chosen, classes, device = self.chosen(schema), len(schema.classes), images.device
-        again = None
+        fit, again = self._fit(schema, device), None
         questions, schema = self.questions(schema), at_size(schema, self.size)
         ema, adam = images.detach().clone(), Adam([images], self.eta, BETAS)
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
@@ -256,11 +252,11 @@ class Elixir(Method):
             move_on(adam, ema, self.average, labels, asked, team)
         return ema, buffer, None if fit is None else fit.made()
 
-    def _fit(self, schema: Schema, model: Model, device: torch.device) -> GeneratorFit | None:
+    def _fit(self, schema: Schema, device: torch.device) -> GeneratorFit | None:
         if not self.generator:
             return None
         schedule = GeneratorSchedule(steps=self.generator)
-        return GeneratorFit(schedule, schema, model, self.rng, self.seed_at("generator"), device)
+        return GeneratorFit(schedule, schema, self.rng, self.seed_at("generator"), device)
 
     def _learn(self, pool: Pool, schema: Schema, images: Tensor, labels: Tensor, step: int) -> int:
         """The index of the network whose turn it is, after it has learnt from the set as it stands."""

@@ -25,11 +25,6 @@ class Rematching:
         self._replays, self._questions, self._pool, self._device = replays, questions, pool, device
         self._question = functools.lru_cache(PUT_AGAIN)(self._put_again)
 
-    @property
-    def sides(self) -> tuple[int, ...]:
-        """Of the pictures that the questions look at."""
-        return self._questions.schema.shape[1:]
-
     def __len__(self) -> int:
         return len(self._replays)
 
