@@ -120,7 +120,7 @@ ROWS = {
 
 
 def limbeck(*words: str) -> dict[str, Any]:
-    """What the command says, and the most memory that it held."""
+    """What the command says, the most memory that it held, and the seconds that it computed for, whoever computed beside it."""
     command = [sys.executable, "-m", "limbeck", *words, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as run:
         assert run.stdout is not None
@@ -130,7 +130,8 @@ def limbeck(*words: str) -> dict[str, Any]:
     if run.returncode:
         raise subprocess.CalledProcessError(run.returncode, command)
     result: dict[str, Any] = json.loads(said)
-    return {**result, "peak_megabytes": usage.ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)}
+    memory = usage.ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return {**result, "peak_megabytes": memory, "cpu_seconds": round(usage.ru_utime, 1)}
 
 
 def score(name: str, row: Row, release: Path | None, preset: str, keep: Path | None = None) -> dict[str, Any]:

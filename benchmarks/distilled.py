@@ -1,11 +1,17 @@
-"""Sets of several sizes, and a generator, from the answers that one release keeps: accuracy and seconds by size.
+"""Sets of several sizes, and a generator, from the answers that one release keeps: accuracy and CPU seconds by size.
 
     python -m benchmarks.distilled mnist --release FOLDER                     FOLDER keeps its answers; sizes 50 to 1000
     python -m benchmarks.distilled mnist --release FOLDER --sizes 50,200      these sizes only
     python -m benchmarks.distilled mnist --release FOLDER --generator 2500    a generator first: its pictures alone, and refined
+    python -m benchmarks.distilled mnist --release FOLDER --generator 2500 --ways drawn    its pictures alone
+    python -m benchmarks.distilled mnist --release FOLDER --from DRAWING      refined from the generator of a set that is there
     python -m benchmarks.distilled mnist --release FOLDER --set updates=800   another setting of `limbeck distil`
+    python -m benchmarks.distilled mnist --release FOLDER --keep SETS         leave the sets there, and use what is there
+    python -m benchmarks.distilled mnist --release FOLDER --fidelity          the Inception Score of each set as well
+    python -m benchmarks.distilled mnist --release FOLDER --models mlp,lenet  other networks
 
-Scores are those of the real test records, so no default is to be chosen by them.
+Scores are those of the real test records, so no default is to be chosen by them. Times are CPU seconds of one thread, which mean
+the same on a busy machine.
 """
 
 from __future__ import annotations
@@ -13,33 +19,77 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy import IMAGE, RESULTS, limbeck
 from limbeck.privacy.numbers import finite_or_word
+from limbeck.release.certificate import Certificate
+from limbeck.release.destination import is_unfinished
 from limbeck.release.statement import read_certificate
 
 SIZES = "50,200,500,1000"
+REFINED, DRAWN = "refined", "drawn"
 
 
-def measured(release: Path, data: str, size: int, words: tuple[str, ...], preset: str) -> dict[str, Any]:
-    """One set: how it was made, how long that took, and what networks learn from it."""
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch) / "set"
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """Of which release, on which records, and how sets of it are scored."""
+
+    release: Path
+    data: str
+    preset: str
+    models: str
+    fidelity: bool
+    keep: Path | None
+    drawing: Path | None
+
+    def of_set(self, way: str, size: int, words: tuple[str, ...]) -> dict[str, Any]:
+        """One set: how it was made, how long that took, and what networks learn from it."""
         told = ("--per-class", str(size), *words)
-        made = limbeck("distil", str(release), *told, "--out", str(out), "--ledger", f"{scratch}/ledger.sqlite")
-        scores = limbeck("evaluate", str(out), "--test", data, *IMAGE, "--preset", preset)
-        certificate = read_certificate(out)
+        with tempfile.TemporaryDirectory() as scratch:
+            out = (self.keep or Path(scratch)) / f"{way}-{size}"
+            made = self._made(out, told)
+            evaluate = ("--test", self.data, "--models", self.models, *IMAGE[2:], "--preset", self.preset)
+            scores = limbeck("evaluate", str(out), *evaluate)
+            certificate = read_certificate(out)
+            found = limbeck("fidelity", str(out), "--data", self.data) if self.fidelity else None
         assert certificate.distilled is not None
+        started = () if self.drawing is None else ("--from DRAWING",)
         return {
-            "command": " ".join(("limbeck distil RELEASE", *told, "--out SET")),
+            "commands": [
+                " ".join(("limbeck distil RELEASE", *told, *started, "--out SET")),
+                " ".join(("limbeck evaluate SET", *evaluate)),
+                *([] if found is None else [f"limbeck fidelity SET --data {self.data}"]),
+            ],
             "per_class": size,
             "settings": dict(certificate.distilled.settings),
-            "seconds": made["seconds"],
-            "seconds_per_picture": made["seconds"] / certificate.records,
+            **times(made, certificate),
+            "preset": scores["preset"],
             "accuracy": scores["accuracy"],
+            "evaluate_cpu_seconds": scores["cpu_seconds"],
+            **({} if found is None else {"fidelity": {"set": found["set"], "real_train": found["real_train"]}}),
         }
+
+    def _made(self, out: Path, told: tuple[str, ...]) -> dict[str, Any] | None:
+        """What the command said when it made the set, now or before; None for a set of which that is not known."""
+        said = out.with_name(f"{out.name}.json")
+        if is_unfinished(out):
+            limbeck("resume", str(out))
+        elif not out.exists():
+            start = () if self.drawing is None else ("--from", str(self.drawing))
+            made = limbeck("distil", str(self.release), *told, *start, "--out", str(out), "--ledger", f"{out}.sqlite")
+            said.write_text(json.dumps(made))
+        return json.loads(said.read_text()) if said.exists() else None
+
+
+def times(made: dict[str, Any] | None, certificate: Certificate) -> dict[str, Any]:
+    if made is None:
+        return {"cpu_seconds": None}
+    each = made["cpu_seconds"] / certificate.records
+    megabytes = {"peak_megabytes": made["peak_megabytes"]}
+    return {"cpu_seconds": made["cpu_seconds"], "cpu_seconds_per_picture": round(each, 4), **megabytes}
 
 
 def main() -> None:
@@ -48,35 +98,53 @@ def main() -> None:
     parser.add_argument("--release", type=Path, required=True)
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--generator", type=int)
+    parser.add_argument("--from", type=Path, dest="drawing")
+    parser.add_argument("--ways", help=f"with --generator: {DRAWN}, {REFINED}, or both with a comma; both by default")
     parser.add_argument("--set", action="append", default=[], dest="settings")
     parser.add_argument("--preset", default="cpu")
+    parser.add_argument("--models", default=IMAGE[1])
+    parser.add_argument("--fidelity", action="store_true")
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--name", default="", help="put behind the name of the result")
     options = parser.parse_args()
     words = tuple(word for setting in options.settings for word in ("--set", setting))
     if options.generator is not None:
         words += ("--generator", str(options.generator))
-    ways = (
-        {"refined": words} if options.generator is None else {"refined": words, "drawn": (*words, "--set", "updates=0")}
-    )
+    usual = REFINED if options.generator is None else f"{REFINED},{DRAWN}"
+    ways = {
+        way: {REFINED: words, DRAWN: (*words, "--set", "updates=0")}[way] for way in (options.ways or usual).split(",")
+    }
     certificate = read_certificate(options.release)
-    result = {
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    measurement = Measurement(
+        release=options.release,
+        data=options.data,
+        preset=options.preset,
+        models=options.models,
+        fidelity=options.fidelity,
+        keep=options.keep,
+        drawing=options.drawing,
+    )
+    result: dict[str, Any] = {
         "data": options.data,
         "epsilon": finite_or_word(certificate.epsilon),
         "delta": certificate.delta,
-        "source": {"records": certificate.records, "settings": dict(certificate.settings)},
-        "preset": options.preset,
-        "sets": {
-            way: [
-                measured(options.release, options.data, int(size), told, options.preset)
-                for size in options.sizes.split(",")
-            ]
-            for way, told in ways.items()
+        "source": {
+            "made_of": certificate.dataset,
+            "private_records": certificate.public_assumptions.records,
+            "records": certificate.records,
+            "settings": dict(certificate.settings),
         },
+        "sets": {},
         "versions": dict(certificate.versions),
     }
     place = RESULTS / f"distilled-{options.data}-epsilon-{result['epsilon']:.3g}{options.name}.json"
-    place.write_text(json.dumps(result, indent=2) + "\n")
-    print(place)
+    for way, told in ways.items():
+        for size in options.sizes.split(","):
+            result["sets"].setdefault(way, []).append(measurement.of_set(way, int(size), told))
+            place.write_text(json.dumps(result, indent=2) + "\n")  # a long measurement may be broken off
+            print(place, way, size, flush=True)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,9 @@ def test_a_set_a_generator_and_samples_for_nothing(cli: Cli, kept: Path, tmp_pat
     assert "From the generator" not in (kept / "report.html").read_text()
     assert cli("report", tmp_path / "more", "--out", tmp_path / "page.html").code == 0
     assert "From the generator" in (tmp_path / "page.html").read_text()
+    words = (*WANTED, "--from", tmp_path / "more", "--out", tmp_path / "again")
+    assert cli("distil", kept, *words).code == 0
+    assert verify(tmp_path / "again").distilled is not None
     assert spent() == before
 
 
@@ -70,6 +73,8 @@ def test_what_makes_no_sense_is_said_in_a_sentence(cli: Cli, kept: Path, tmp_pat
         (("--set", "part=0"), "part must be at least 1, got part=0"),
         (("--rows", 3), "rows=3 is less than one picture"),
         (("--set", "start=generator"), "the release has none"),
+        (("--from", kept), "was not distilled from"),
+        (("--from", kept, "--generator", 3), "starts from one place"),
     ):
         ended = cli("distil", kept, *words, "--out", tmp_path / "more")
         assert ended.code == 2 and said in ended.err and "Traceback" not in ended.err

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import shutil
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from limbeck.files import as_json
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of, size_of
 from limbeck.methods.elixir.distilling import Distillation, Pictures
 from limbeck.methods.elixir.method import Elixir
+from limbeck.methods.elixir.rematching import Rematching
 from limbeck.progress import Silent
 from limbeck.release.certificate import NAME
 from limbeck.release.distilled import ANSWERS
@@ -197,15 +200,74 @@ def test_seeds_and_starts_give_other_sets(release: Path, tmp_path: Path) -> None
     assert pictures("e", rows=23).shape[0] == 23
 
 
-def test_a_set_comes_nearer_to_the_answers(release: Path, tmp_path: Path) -> None:
-    """The matching moves where the answers are: their loss falls, also for parts of a set."""
+def answers_of(release: Path) -> Rematching:
     certificate = verify(release)
     schema, method = certificate.public_assumptions, Elixir(**certificate.settings)
     pool = method.pool_of_one(schema, torch.device("cpu"))
     kept = KeptAnswers.read(load_file(release / ANSWERS), forms_of(schema, pool, 8))
-    from limbeck.methods.elixir.rematching import Rematching
+    return Rematching(kept.replays, method.questions(schema), pool, torch.device("cpu"))
 
-    answers = Rematching(kept.replays, method.questions(schema), pool, torch.device("cpu"))
+
+def test_sets_start_from_a_drawing_of_the_same_release(release: Path, tmp_path: Path) -> None:
+    """Its generator's pictures, as if it had been matched again; broken off and taken up it ends in the same set."""
+    key, small = tmp_path / "key", {"per_class": 3, "updates": 3, "part": 2}
+    distil(release, tmp_path / "drawing", wanted_from(small | {"generator": 3, "pictures": 2}), key, Silent())
+    weights = (tmp_path / "drawing" / "generator.safetensors").read_bytes()
+    wanted = wanted_from(small)
+    distil(release, tmp_path / "more", wanted, key, Silent(), drawing=tmp_path / "drawing")
+    distil(release, tmp_path / "without", wanted, key, Silent())
+    certificate = verify(tmp_path / "more")
+    assert certificate.distilled is not None and not certificate.has_generator
+    assert (
+        certificate.distilled.settings["drawn_from"]
+        == hashlib.sha256((tmp_path / "drawing" / NAME).read_bytes()).hexdigest()
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepLog, "_save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            distil(release, tmp_path / "broken", wanted, key, Silent(), 0.0, drawing=tmp_path / "drawing")
+    (tmp_path / "drawing").rename(tmp_path / "aside")
+    with pytest.raises(BadInput, match="no set in"):
+        work.resume(tmp_path / "broken", Silent())
+    shutil.copytree(tmp_path / "without", tmp_path / "drawing")
+    with pytest.raises(RunConflict, match="not the one any more"):
+        work.resume(tmp_path / "broken", Silent())
+    shutil.rmtree(tmp_path / "drawing")
+    (tmp_path / "aside").rename(tmp_path / "drawing")
+    work.resume(tmp_path / "broken", Silent())
+    x = {name: read_release(tmp_path / name).x for name in ("more", "broken", "without")}
+    assert np.array_equal(x["more"], x["broken"]) and not np.array_equal(x["more"], x["without"])
+    assert (tmp_path / "drawing" / "generator.safetensors").read_bytes() == weights
+
+
+def test_a_start_that_another_budget_paid_for_is_refused(release: Path, tmp_path: Path) -> None:
+    """The certificate states what one release's answers cost: pictures that are made of another's have no place in the set."""
+    key, wanted = tmp_path / "key", SMALL
+    another = shutil.copytree(release, tmp_path / "another")
+    tensors = load_file(another / ANSWERS)
+    tensors["targets"][0, 0, 0] += 1
+    save_file(tensors, another / ANSWERS, {"format": "1", "method": "elixir"})
+    signed_anew(another, key)
+    distil(another, tmp_path / "drawing", dataclasses.replace(SMALL, generator=2, pictures=2), key, Silent())
+    distil(release, tmp_path / "bare", dataclasses.replace(SMALL, start="first"), key, Silent())
+    for drawing, said in (
+        (tmp_path / "drawing", "was not distilled from"),
+        (another, "was not distilled from"),
+        (tmp_path / "bare", "no generator to start from"),
+        (tmp_path / "nowhere", "no set in"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            distil(release, tmp_path / "more", wanted, key, Silent(), drawing=drawing)
+        assert not (tmp_path / "more").exists()
+    for changed in ({"generator": 2}, {"start": "first"}):
+        with pytest.raises(BadSettings, match="starts from one place"):
+            chosen = dataclasses.replace(wanted, **changed)
+            distil(release, tmp_path / "more", chosen, key, Silent(), drawing=tmp_path / "bare")
+
+
+def test_a_set_comes_nearer_to_the_answers(release: Path, tmp_path: Path) -> None:
+    """The matching moves where the answers are: their loss falls, also for parts of a set."""
+    answers = answers_of(release)
 
     def loss(updates: int) -> float:
         folder = tmp_path / str(updates)
@@ -216,6 +278,18 @@ def test_a_set_comes_nearer_to_the_answers(release: Path, tmp_path: Path) -> Non
         return float(answers.mean_loss(range(len(answers)), x, y))
 
     assert loss(60) < 0.9 * loss(0)
+
+
+def test_parts_of_a_set_have_its_own_loss_on_average(release: Path) -> None:
+    """Without what is taken off for the pictures elsewhere, parts are farther from an answer than the set is, by its spread."""
+    answers, rng = answers_of(release), torch.Generator().manual_seed(0)
+    pictures, labels = torch.rand(4, 10, 1, 8, 8, generator=rng) * 2 - 1, torch.arange(10)
+    whole = float(answers.loss(0, pictures.flatten(0, 1), labels.repeat(4)))
+    pairs = [pictures[list(pair)].flatten(0, 1) for pair in combinations(range(4), 2)]
+    parts = [float(answers.loss(0, pair, labels.repeat(2), elsewhere=torch.full((10,), 0.5))) for pair in pairs]
+    assert np.mean(parts) == pytest.approx(whole, rel=1e-4)
+    assert np.mean([float(answers.loss(0, pair, labels.repeat(2))) for pair in pairs]) > 1.05 * whole
+    assert float(answers.loss(0, pictures[0], labels, elsewhere=1.0)) > whole  # of one picture no spread is known
 
 
 def test_every_picture_has_adam_moments_of_its_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,6 +32,13 @@ def distil(
         int | None,
         typer.Option("--generator", help="First match a new generator in so many steps; it is released with the set."),
     ] = None,
+    drawing: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A set that was distilled from this very release with a generator, whose pictures are the start.",
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="How it is done, as key=value: updates, part, eta, start ... May be repeated."),
@@ -57,5 +65,5 @@ def distil(
             chosen[name] = value
     key = KeyFile.beside(home(RunOptions(ledger=text_of(ledger)).ledger_path)).path
     with stoppable(out), reporter() as shown:
-        outcome = distilled(release, out, wanted_from(chosen), key, shown)
+        outcome = distilled(release, out, wanted_from(chosen), key, shown, drawing=drawing)
     emit_outcome(outcome, as_json)

@@ -1,6 +1,6 @@
 """Another set, or a generator, from the answers that a release keeps. By anybody: without data, ledger and budget.
 
-    OUT/.run/run.json                 which release, by path and by the hash of its certificate, and what was wanted of it
+    OUT/.run/run.json                 which release and which drawing, by path and by hash of the certificate; what was wanted
     OUT/.run/checkpoint.safetensors   how far it is
 
 Guarantee: reads the release and nothing else, opens no ledger and books nothing; what it writes is made of answers that were
@@ -26,7 +26,7 @@ from limbeck.errors import BadInput, BadSettings, LimbeckError, OutputFault, Run
 from limbeck.files import write_atomic
 from limbeck.methods import method_named
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of
-from limbeck.methods.elixir.distilling import Distillation, Distiller, Draw
+from limbeck.methods.elixir.distilling import FIRST, Distillation, Distiller, Draw
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.methods.settings import declared, read_settings
@@ -57,12 +57,19 @@ class Work:
     source: str  # SHA-256 of the certificate's file
     wanted: Distillation
     key: str
+    drawing: str = ""  # the set whose generator it starts from, if that is not the release itself
+    drawn_from: str = ""  # SHA-256 of that set's certificate
 
     @property
     def identity(self) -> str:
-        """A checkpoint of another release, or of other settings, is not taken up."""
+        """A checkpoint of another release, of another start or of other settings, is not taken up."""
         settings = json.dumps(dataclasses.asdict(self.wanted), sort_keys=True)
-        return hashlib.sha256(f"{self.source} {settings}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.source} {settings}{self.drawn_from}".encode()).hexdigest()[:32]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the certificate says of how the set was made."""
+        return dataclasses.asdict(self.wanted) | ({"drawn_from": self.drawn_from} if self.drawn_from else {})
 
     def write(self, folder: Path) -> None:
         write_atomic(folder / RUN_FILE, encoded({"format": FORMAT, FIELD: dataclasses.asdict(self)}))
@@ -72,9 +79,10 @@ class Work:
         try:
             values = decoded((folder / RUN_FILE).read_bytes())[FIELD]
             wanted = Distillation(**values.pop("wanted"))
-            if set(values) != {"release", "source", "key"} or not all(
-                isinstance(text, str) for text in values.values()
-            ):
+            # Before there were drawings, nothing was said of them.
+            if set(values) - {"drawing", "drawn_from"} != {"release", "source", "key"}:
+                raise ValueError(FIELD)
+            if not all(isinstance(text, str) for text in values.values()):
                 raise ValueError(FIELD)
             return Work(wanted=wanted, **values)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, BadInput):
@@ -110,16 +118,24 @@ def distil(
     key: Path,
     reporter: Reporter,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
+    drawing: Path | None = None,
 ) -> Outcome:
     """Make a set of the release's answers and write it to `out`, signed with `key`, which is the caller's own.
+
+    drawing: a set of the same release with a generator, whose pictures are the start.
 
     Guarantee: a failure before the first step leaves nothing in `out`.
     """
     certificate = _checked(release)
     work = Work(release=str(release.absolute()), source=_hash(release), wanted=wanted, key=str(key.absolute()))
+    if drawing is not None:
+        if wanted.generator or wanted.start == FIRST:
+            other = f"generator={wanted.generator}" if wanted.generator else f"start={FIRST}"
+            raise BadSettings(f"A set starts from one place: leave {other} out, or the drawing {drawing}.")
+        work = dataclasses.replace(work, drawing=str(drawing.absolute()), drawn_from=_hash_of_drawing(drawing))
     with new_folder(out) as made:
         try:
-            source = Source.of(release, certificate)
+            source = Source.of(release, certificate, drawing)
             wanted.check(len(certificate.public_assumptions.classes), source.draw is not None)
             work.write(out)
         except BaseException:
@@ -138,7 +154,14 @@ def take_up(out: Path, reporter: Reporter) -> Outcome:
                 f"The release in {release} is not there any more, or not the one that {out} was begun from. Put it back, or "
                 f"remove {out} and distil another one; nothing was paid."
             )
-        return _carry_out(out, work, Source.of(release, _checked(release)), reporter, SECONDS_BETWEEN_CHECKPOINTS)
+        drawing = Path(work.drawing) if work.drawing else None
+        if drawing is not None and _hash_of_drawing(drawing) != work.drawn_from:
+            raise RunConflict(
+                f"The set in {drawing} is not the one any more that {out} was begun from. Put it back, or remove {out} and "
+                "distil another one; nothing was paid."
+            )
+        source = Source.of(release, _checked(release), drawing)
+        return _carry_out(out, work, source, reporter, SECONDS_BETWEEN_CHECKPOINTS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,7 +175,7 @@ class Source:
     stated: Mapping[str, Any]
 
     @staticmethod
-    def of(release: Path, certificate: Certificate) -> Source:
+    def of(release: Path, certificate: Certificate, drawing: Path | None = None) -> Source:
         _, tensors = read_answers(release)
         schema = certificate.public_assumptions
         try:
@@ -164,9 +187,8 @@ class Source:
         except (ValueError, KeyError, TypeError, BadInput):
             raise damaged_answers(release) from None
         stated = json.loads((release / NAME).read_bytes())
-        return Source(
-            certificate=certificate, method=method, kept=kept, draw=_draw(release, certificate), stated=stated
-        )
+        draw = _draw(release, certificate) if drawing is None else _draw_of_another(drawing, release, stated)
+        return Source(certificate=certificate, method=method, kept=kept, draw=draw, stated=stated)
 
 
 def _draw(release: Path, certificate: Certificate) -> Draw | None:
@@ -175,6 +197,27 @@ def _draw(release: Path, certificate: Certificate) -> Draw | None:
     generator = load_generator(release)
     assert isinstance(generator, Generator)
     return generator.draw
+
+
+def _draw_of_another(drawing: Path, release: Path, stated: Mapping[str, Any]) -> Draw:
+    """Of a set that was distilled before.
+
+    Guarantee: only of this very release. The answers of another one cost a budget that the new certificate would not state.
+    """
+    found = verify(drawing)
+    if found.distilled is None or found.distilled.sha256 != Distilled(stated, {}).sha256:
+        raise BadInput(
+            f"The set in {drawing} was not distilled from {release}, so the new set's certificate would not state all that it is "
+            "made of. Take a set of this release, or make one.",
+            f"limbeck distil {release} --generator 1500 --out NEW",
+        )
+    draw = _draw(drawing, found)
+    if draw is None:
+        raise BadInput(
+            f"The set in {drawing} has no generator to start from.",
+            f"limbeck distil {release} --generator 1500 --out NEW",
+        )
+    return draw
 
 
 def _checked(release: Path) -> Certificate:
@@ -228,9 +271,15 @@ def _writer(work: Work, source: Source) -> ReleaseWriter:
         signer=KeyFile(Path(work.key)),
         drawn=lambda: certificate.drawn,
         pages=partial(pages_of, None),
-        distilled=Distilled(source.stated, dataclasses.asdict(work.wanted)),
+        distilled=Distilled(source.stated, work.settings),
     )
 
 
 def _hash(release: Path) -> str:
     return hashlib.sha256((release / NAME).read_bytes()).hexdigest()
+
+
+def _hash_of_drawing(drawing: Path) -> str:
+    if not (drawing / NAME).is_file():
+        raise BadInput(f"There is no set in {drawing} to start from.")
+    return _hash(drawing)

@@ -21,6 +21,7 @@ def distil(
     out: str | Path,
     *,
     per_class: int | None = None,
+    drawing: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     ledger: str | Path | None = None,
     reporter: Reporter | None = None,
@@ -31,6 +32,7 @@ def distil(
         release: the folder of a release that keeps its answers, as those of elixir on images do.
         out: where the new release goes: a folder that is empty or not there yet.
         per_class: records of each class; None for 500, or for `rows` of the settings.
+        drawing: a set that was distilled from this very release with a generator, whose pictures are the start.
         settings: by name, such as seed, rows, updates, generator; see `limbeck distil --help`.
         ledger: beside which the key lies that signs it; nothing else is used of it. None for the default one.
         reporter: told how far it is; None shows nothing.
@@ -43,4 +45,5 @@ Sets of elixir on images keep them from version 0.6.0 on, unless answers=false.
     """
     wanted = wanted_from(sized(settings, per_class))
     key = KeyFile.beside(home(RunOptions(ledger=None if ledger is None else str(ledger)).ledger_path)).path
-    return carry_out(Path(release), Path(out), wanted, key, reporter or Silent())
+    started = None if drawing is None else Path(drawing)
+    return carry_out(Path(release), Path(out), wanted, key, reporter or Silent(), drawing=started)

@@ -128,8 +128,9 @@ class Distiller:
     def _move(self, step: int, moves: int, parts: int, pictures: Pictures, labels: Tensor, answers: Rematching) -> None:
         chosen = self._part(step // parts, step % parts, parts, labels)
         (row,) = torch.randint(len(answers), (1,), generator=self._rng("answer", step)).tolist()
-        moved = pictures.now[chosen].requires_grad_(True)
-        (gradient,) = torch.autograd.grad(answers.loss(row, moved, labels[chosen]), moved)
+        moved, of = pictures.now[chosen].requires_grad_(True), labels[chosen]
+        elsewhere = 1 - torch.bincount(of) / torch.bincount(labels)
+        (gradient,) = torch.autograd.grad(answers.loss(row, moved, of, elsewhere), moved)
         eta = SLOWEST + self.wanted.eta * (1 + math.cos(math.pi * step / moves)) / 2
         pictures.move(chosen, gradient, eta, self.wanted.average)
 

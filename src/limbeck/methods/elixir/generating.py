@@ -74,7 +74,7 @@ class GeneratorFit:
         rng = self._rng("generator", step)
         latents = self._schedule.spec.latents(len(self._labels), rng).to(self._device)
         rows: list[int] = torch.randint(len(answers), (self._schedule.answers,), generator=rng).tolist()
-        loss = answers.mean_loss(rows, self._network(latents, self._labels), self._labels)
+        loss = answers.mean_loss(rows, self._network(latents, self._labels), self._labels, elsewhere=1.0)
         self._adam.eta = self._schedule.eta_at(step)
         self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
         decay = min(self._schedule.average, (step + 1) / (step + 10))
