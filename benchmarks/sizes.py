@@ -32,11 +32,12 @@ from limbeck.data import fetch
 from limbeck.evaluate.downstream import Task, score_model
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.presets import preset_named
+from limbeck.forecast.duration import reference_seconds
 from limbeck.vault.encoding import encode
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES, EACH, HELD_OUT = ("airplane", "automobile", "bird"), 3000, 1000
-FEW = (4, 12)  # answers of the two short runs whose difference is the time of an answer
+FEW = (5, 35)  # answers of the two short runs whose difference is the time of an answer
 SIDES = (32, 64, 96, 128, 224)
 Pixels = NDArray[np.uint8]
 
@@ -65,14 +66,13 @@ def schema_of(side: int) -> Schema:
     )
 
 
-def made(side: int, settings: dict[str, Any]) -> tuple[Condenser, dict[str, Any]]:
-    """A run, and what it took."""
+def made(side: int, settings: dict[str, Any], folder: Path) -> tuple[Condenser, dict[str, Any]]:
+    """A run, and what it took. folder: of its ledger and release; a run that was stopped in it is gone on with."""
     x, y = records(side, "train")
-    with tempfile.TemporaryDirectory() as folder:
-        began, wall = cpu_seconds(), time.monotonic()
-        condenser = Condenser(epsilon=1.0, per_class=50, settings=settings, ledger=Path(folder) / "ledger.sqlite")
-        condenser.fit(x, y, schema=schema_of(side))
-        spent, waited = cpu_seconds() - began, time.monotonic() - wall
+    began, wall = cpu_seconds(), time.monotonic()
+    condenser = Condenser(epsilon=1.0, per_class=50, settings=settings, ledger=folder / "ledger.sqlite")
+    condenser.fit(x, y, schema=schema_of(side), out=folder / "release")
+    spent, waited = cpu_seconds() - began, time.monotonic() - wall
     return condenser, {"cpu_seconds": round(spent, 1), "wall_seconds_on_a_busy_machine": round(waited, 1)}
 
 
@@ -81,10 +81,16 @@ def cpu_seconds() -> float:
 
 
 def make_set(side: int, keep: Path, settings: dict[str, Any], name: str) -> None:
-    condenser, took = made(side, settings)
+    condenser, took = made(side, settings, keep / f"{name}-run")
     np.savez(keep / f"{name}.npz", x=condenser.X_, y=condenser.y_)
     used = condenser.plan_
-    took |= {"side": side, "method": used.method, "settings": used.settings, "epsilon": used.price.epsilon}
+    took |= {
+        "forecast_seconds": round(expected(side)),
+        "side": side,
+        "method": used.method,
+        "settings": used.settings,
+        "epsilon": used.price.epsilon,
+    }
     took["most_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     (keep / f"{name}.json").write_text(json.dumps(took, indent=2) + "\n")
     print(name, json.dumps(took), flush=True)
@@ -115,16 +121,28 @@ def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: s
     print(name, split, accuracy, flush=True)
 
 
+def expected(side: int) -> float:
+    """What `limbeck plan` says of a whole run, on the machine of the benchmarks."""
+    plan = Condenser(epsilon=1.0, per_class=50).plan(schema_of(side))
+    found = reference_seconds(schema_of(side), plan)
+    assert found is not None
+    return found
+
+
 def short_runs(sides: list[int]) -> None:
     """Extrapolated, and said so: a whole run takes as long as a short one and the answers that it has more."""
     path = RESULTS / "sizes-time.json"
     values = json.loads(path.read_text()) if path.exists() else {}
     for side in sides:
-        took = [made(side, {"T": answers})[1]["cpu_seconds"] for answers in FEW]
+        took = []
+        for answers in FEW:
+            with tempfile.TemporaryDirectory() as folder:
+                took.append(made(side, {"T": answers}, Path(folder))[1]["cpu_seconds"])
         each = (took[1] - took[0]) / (FEW[1] - FEW[0])
         whole = took[1] + each * (500 - FEW[1])
         values[str(side)] = {
             "answers_measured": list(FEW),
+            "forecast_seconds": round(expected(side)),
             "cpu_seconds_measured": took,
             "cpu_seconds_of_an_answer": round(each, 2),
             "cpu_seconds_of_500_answers_extrapolated": round(whole),

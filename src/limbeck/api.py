@@ -86,6 +86,7 @@ def plan(
     label: str | None = None,
     root: str | Path | None = None,
     vault: str | Path | None = None,
+    real_accuracy: float | None = None,
 ) -> Quote:
     """What `condense` would ask and cost. Reads no record, books nothing.
 
@@ -101,13 +102,14 @@ def plan(
         label: the label column of a CSV file.
         root: a folder that holds the benchmark sets.
         vault: the socket of a vault that holds the records in another process, see `limbeck vault serve`.
+        real_accuracy: for the forecast: in per cent, what a usual model reaches on real records of this kind, if that is known.
 
     >>> found = plan("digits", method="ldpdc", epsilon=1.0, per_class=2)
     >>> found.plan.price.epsilon <= 1.0, [query.label for query in found.plan.queries]
     (True, ['groups'])
     """
     reference = given_data(data, schema, label, root, vault)
-    return quote(reference, method, sized(settings, per_class), epsilon, delta, rows)
+    return quote(reference, method, sized(settings, per_class), epsilon, delta, rows, real_accuracy=real_accuracy)
 
 
 def condense(

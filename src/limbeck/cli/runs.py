@@ -52,6 +52,14 @@ InsecureSeed = Annotated[
         "--insecure-seed", help="For tests only: predictable noise. The release is stamped as not releasable."
     ),
 ]
+RealAccuracy = Annotated[
+    float | None,
+    typer.Option(
+        "--real-accuracy",
+        help="For the forecast alone: the percentage that a usual model reaches on real records of this kind, as published or "
+        "tried on public ones.",
+    ),
+]
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1 ...")]
 
 
@@ -84,6 +92,7 @@ def condense(
     device: Device = "cpu",
     insecure_seed: InsecureSeed = None,
     yes: Yes = False,
+    real_accuracy: RealAccuracy = None,
     as_json: Json = False,
 ) -> None:
     """Turn a private data set into a small synthetic one. Its epsilon is booked first; it can be stopped and resumed."""
@@ -102,7 +111,7 @@ def condense(
         if vault is None and group is None:
             ask_once(ledger, as_json)
         with reporter() as shown:
-            agree(warnings_for(source.schema, plan, source), yes, shown)
+            agree(warnings_for(source.schema, plan, source, real_accuracy), yes, shown)
             shown.say(
                 f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
                 f"{adjacency_and_unit(plan.price.adjacency, source.schema.unit)}. You may stop it with Ctrl-C and go on later."
@@ -189,14 +198,16 @@ def plan(
     label: Label = None,
     root: Root = None,
     ledger: LedgerPath = None,
+    real_accuracy: RealAccuracy = None,
     as_json: Json = False,
 ) -> None:
     """Show what a run would ask and cost, how long it takes, how useful its set will be. Reads no record, books nothing."""
     from limbeck.runs.planning import quote
 
     reference = data_reference(data, schema, label, root, vault)
-    found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta, rows, ledger)
-    command = next_command(found)
+    chosen = settings_from(settings, per_class)
+    found = quote(reference, method, chosen, epsilon_value(epsilon), delta, rows, ledger, real_accuracy)
+    command = next_command(found, ledger)
     emit(
         as_json,
         {**found.to_dict(), "next_command": command},
@@ -204,17 +215,38 @@ def plan(
     )
 
 
-def next_command(found: Quote) -> str:
-    """What to type now: the same words as an attempt that costs nothing where there is a warning, else as the run itself."""
+def next_command(found: Quote, ledger: Path | None = None) -> str:
+    """What to type now: a look at a budget that is too small, an attempt for nothing where there is a warning, else the run."""
+    left = found.forecast.remaining_after
+    if left is not None and left < 0:
+        return shlex.join(
+            ["limbeck", "budget", "show", found.plan.dataset, *([] if ledger is None else ["--ledger", str(ledger)])]
+        )
     words = (
         [word for word in sys.argv[1:] if word not in ("plan", "--json")]
         if "plan" in sys.argv[1:2]
         else [found.plan.dataset]
     )
     verb = "condense" if found.forecast.warning is None else "rehearse"
+    if verb == "rehearse":
+        words = without(words, ("--ledger", "--real-accuracy"))
     return shlex.join(
         ["limbeck", verb, *words, "--out", f"{found.plan.dataset}-{'set' if verb == 'condense' else 'rehearsal'}"]
     )
+
+
+def without(words: list[str], options: tuple[str, ...]) -> list[str]:
+    """The words but for these options and their values.
+
+    >>> without(["scans", "--ledger", "book", "--json", "--ledger=other"], ("--ledger",))
+    ['scans', '--json']
+    """
+    kept, value = [], False
+    for word in words:
+        if not value and word not in options and word.partition("=")[0] not in options:
+            kept.append(word)
+        value = not value and word in options
+    return kept
 
 
 def methods(as_json: Json = False) -> None:
