@@ -154,7 +154,7 @@ def measure(case: dict[str, Any], root: Path, keep: Path) -> dict[str, Any]:
         "accuracy": round(float(np.mean(found)), 2),
         "real_accuracy": round(real_accuracy(case["data"], classes, root, keep), 2),
         "seconds": seconds,
-        "forecast_seconds": reference_seconds(schema, plan),
+        "forecast_seconds": round(reference_seconds(schema, plan) or 0, 2),
         "all_seconds": round(time.process_time() - began, 2),
     }
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from benchmarks.forecast_cases import FIT, HELD_OUT
+from limbeck.forecast.duration import START
 from limbeck.forecast.separation import accuracy_of, separation_of
 from limbeck.forecast.usefulness import BEST, Facts, kept_share
 
@@ -220,6 +221,7 @@ def main() -> None:
             "real_accuracy_said": summary(seen, [each[0] for each in alone], margin_said),
             "nothing_said": summary(seen, [each[1] for each in alone], margin),
         },
+        "seconds": {part: times(part) for part in (HELD_OUT, FIT)},
         "cases": [
             {
                 "case": point.name,
@@ -261,6 +263,23 @@ def summary(chosen: Sequence[Point], apart: Sequence[float], margin: dict[str, f
         "cases": len(chosen), "mean_absolute_error": round(statistics.fmean(off), 2), "largest": round(max(off), 2),
         "by_kind": kinds, "within_margin": round(statistics.fmean(inside), 2),
     }  # fmt: skip
+
+
+def times(part: str) -> dict[str, Any]:
+    """Forecast over measured CPU seconds of a run, with those to start and to write, which are the same for all."""
+    path = RESULTS / f"forecast-cases-{part}.json"
+    ratios = [
+        case["forecast_seconds"] / (START + statistics.fmean(case["seconds"]))
+        for case in (json.loads(path.read_text()) if path.exists() else [])
+    ]
+    if not ratios:
+        return {"cases": 0}
+    within = sum(1 / 1.5 <= each <= 1.5 for each in ratios)
+    return {
+        "cases": len(ratios),
+        "forecast_over_measured": {"least": round(min(ratios), 2), "most": round(max(ratios), 2)},
+        "within_a_factor_of_1.5": within,
+    }
 
 
 def write(
