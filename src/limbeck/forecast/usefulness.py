@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from limbeck.forecast.fitted import CURVES, HARDNESS, MARGIN, MARGIN_SAID, METHODS, SIZE
 from limbeck.forecast.separation import accuracy_of, separation_of
+from limbeck.methods.elixir.method import MANY
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
@@ -26,6 +27,7 @@ USEFUL = 0.5  # what a warning says how to reach
 MOST_EPSILON = 10.0  # more is no advice that anybody should follow
 MOST_RECORDS = 100_000  # per class
 USUAL_NUMBERS = 784
+USUAL_ANSWERS = 500
 MOST_CLASSES = 1000  # for as many accuracy is reckoned; more are much the same
 BEST = 99.5  # per cent: who says more of real records is believed this
 
@@ -172,8 +174,14 @@ def is_close_to_chance(facts: Facts, useful: Usefulness) -> bool:
 
 def records_for(facts: Facts, share: float = USEFUL) -> int | None:
     """How many records of all classes together such a set needs; None where even very many would not do."""
-    least = _least(lambda each: _is_useful(replace(facts, records=each), share), facts.records, MOST_RECORDS)
+    least = _least(lambda each: _is_useful(_with_records(facts, each), share), facts.records, MOST_RECORDS)
     return None if least is None else _rounded_up(least * facts.classes)
+
+
+def _with_records(facts: Facts, each: float) -> Facts:
+    """With so many of a class; Elixir's networks ask as soon as it is worth it."""
+    asks = facts.method == "elixir" and facts.kind != "table" and each >= MANY and not facts.answers
+    return replace(facts, records=each, answers=USUAL_ANSWERS if asks else facts.answers)
 
 
 def epsilon_for(facts: Facts, share: float = USEFUL) -> float | None:
