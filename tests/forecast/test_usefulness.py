@@ -58,7 +58,7 @@ def test_more_records_and_more_epsilon_never_forecast_less() -> None:
 def test_what_is_needed_reaches_what_it_says() -> None:
     records, epsilon = records_for(HARD), epsilon_for(HARD)
     assert records is not None and records > 300
-    reached = usefulness(replace(HARD, records=records / 2))
+    reached = usefulness(replace(HARD, records=records / 2, answers=500 if records >= 2000 else 0))  # its networks ask then
     assert reached is not None and reached.share >= USEFUL - 0.01
     if epsilon is not None:
         reached = usefulness(replace(HARD, epsilon=epsilon))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +11,7 @@ import typer
 
 from limbeck.cli.asking import Yes, agree, warnings_for
 from limbeck.cli.datasets import ready
-from limbeck.cli.next_steps import after_the_demo, next_commands
+from limbeck.cli.next_steps import after_the_demo, after_the_plan, next_commands
 from limbeck.cli.options import (
     DataOrVault,
     Delta,
@@ -23,6 +21,7 @@ from limbeck.cli.options import (
     LedgerPath,
     MethodOrDefault,
     PerClass,
+    RealAccuracy,
     Root,
     Rows,
     SchemaPath,
@@ -42,7 +41,6 @@ from limbeck.privacy.unit import adjacency_and_unit
 
 if TYPE_CHECKING:
     from limbeck.runs.condense import Outcome
-    from limbeck.runs.planning import Quote
     from limbeck.vault.sharded.group import Group
 
 Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
@@ -50,14 +48,6 @@ InsecureSeed = Annotated[
     int | None,
     typer.Option(
         "--insecure-seed", help="For tests only: predictable noise. The release is stamped as not releasable."
-    ),
-]
-RealAccuracy = Annotated[
-    float | None,
-    typer.Option(
-        "--real-accuracy",
-        help="For the forecast alone: the percentage that a usual model reaches on real records of this kind, as published or "
-        "tried on public ones.",
     ),
 ]
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1 ...")]
@@ -207,46 +197,12 @@ def plan(
     reference = data_reference(data, schema, label, root, vault)
     chosen = settings_from(settings, per_class)
     found = quote(reference, method, chosen, epsilon_value(epsilon), delta, rows, ledger, real_accuracy)
-    command = next_command(found, ledger)
+    command = after_the_plan(found, ledger)
     emit(
         as_json,
         {**found.to_dict(), "next_command": command},
         [*plan_lines(found), *found.forecast.lines, f"next      {command}"],
     )
-
-
-def next_command(found: Quote, ledger: Path | None = None) -> str:
-    """What to type now: a look at a budget that is too small, an attempt for nothing where there is a warning, else the run."""
-    left = found.forecast.remaining_after
-    if left is not None and left < 0:
-        return shlex.join(
-            ["limbeck", "budget", "show", found.plan.dataset, *([] if ledger is None else ["--ledger", str(ledger)])]
-        )
-    words = (
-        [word for word in sys.argv[1:] if word not in ("plan", "--json")]
-        if "plan" in sys.argv[1:2]
-        else [found.plan.dataset]
-    )
-    verb = "condense" if found.forecast.warning is None else "rehearse"
-    if verb == "rehearse":
-        words = without(words, ("--ledger", "--real-accuracy"))
-    return shlex.join(
-        ["limbeck", verb, *words, "--out", f"{found.plan.dataset}-{'set' if verb == 'condense' else 'rehearsal'}"]
-    )
-
-
-def without(words: list[str], options: tuple[str, ...]) -> list[str]:
-    """The words but for these options and their values.
-
-    >>> without(["scans", "--ledger", "book", "--json", "--ledger=other"], ("--ledger",))
-    ['scans', '--json']
-    """
-    kept, value = [], False
-    for word in words:
-        if not value and word not in options and word.partition("=")[0] not in options:
-            kept.append(word)
-        value = not value and word in options
-    return kept
 
 
 def methods(as_json: Json = False) -> None:

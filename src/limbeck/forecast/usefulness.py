@@ -153,14 +153,14 @@ def kept_share(facts: Facts, curve: dict[str, float], size: float) -> float:
 
 def signal(facts: Facts, spread: float) -> float:
     """How far the mean of a class stands above its noise, but for a factor. spread: 1/2 if all numbers count alike."""
-    return facts.records * one_record(facts.epsilon, facts.delta) / (facts.numbers / USUAL_NUMBERS) ** spread
+    return facts.records * one_record(facts.epsilon, facts.delta) / math.pow(facts.numbers / USUAL_NUMBERS, spread)
 
 
 def one_record(epsilon: float, delta: float) -> float:
     """What a record is worth in standard deviations of the noise of one answer, about: by zero-concentrated privacy.
 
     >>> round(one_record(1.0, 1e-5), 2)
-    0.29
+    0.2
     """
     logarithm = -math.log(delta)
     return math.sqrt(2) * (math.sqrt(logarithm + epsilon) - math.sqrt(logarithm))
