@@ -3,6 +3,7 @@ interpolation, so that every size holds the same information.
 
     python -m benchmarks.sizes set 128 --keep FOLDER       a default run at epsilon 1; the set is kept
     python -m benchmarks.sizes score 128 --keep FOLDER     ConvNets trained on it, scored once on 3,000 test records of that size
+    python -m benchmarks.sizes score 128 --at 32 ...       the same, with set and test records averaged down first
     python -m benchmarks.sizes time 64 96 128 224          a few answers of each size, and what a whole run takes by them
 
 `--split held-out` scores on training records that no run has seen: for choosing. Times are CPU seconds of one thread (user
@@ -33,6 +34,7 @@ from limbeck.evaluate.downstream import Task, score_model
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.presets import preset_named
 from limbeck.forecast.duration import reference_seconds
+from limbeck.nets.features.pooled import pooled
 from limbeck.vault.encoding import encode
 
 RESULTS = Path(__file__).parent / "results"
@@ -96,19 +98,22 @@ def make_set(side: int, keep: Path, settings: dict[str, Any], name: str) -> None
     print(name, json.dumps(took), flush=True)
 
 
-def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: str, model: str) -> None:
+def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: str, model: str, at: int) -> None:
+    """at: pixels a side that set and test records are averaged down to before a network sees them."""
     found = np.load(keep / f"{name}.npz")
     x, y = records(side, split)
-    test = Labelled(encode(x, schema_of(side)), torch.from_numpy(y))
-    task = Task(torch.from_numpy(found["x"]), torch.from_numpy(found["y"]), (test,), len(CLASSES), False)
+    test = Labelled(pooled(encode(x, schema_of(side)).float(), (at, at)), torch.from_numpy(y))
+    own = pooled(torch.from_numpy(found["x"]), (at, at))
+    task = Task(own, torch.from_numpy(found["y"]), (test,), len(CLASSES), False)
     began = cpu_seconds()
-    preset = dataclasses.replace(preset_named("cpu").fitted(schema_of(side)), epochs=epochs)
+    preset = dataclasses.replace(preset_named("cpu").fitted(schema_of(at)), epochs=epochs)
     result = score_model(model, task, preset, networks, 0, "cpu")
     accuracy = {"runs": result.runs, "mean": float(np.mean(result.runs)), "std": float(np.std(result.runs))}
     values = {
         "command": f"python -m benchmarks.sizes set {side} ...; python -m benchmarks.sizes score {side} --epochs {epochs} ...",
         "data": f"{', '.join(CLASSES)} of CIFAR-10 at {side}x{side}, {EACH} training records each",
         "scored_on": split,
+        "seen_at": at,
         "preset": "cpu",
         "epochs": epochs,
         "model": model,
@@ -117,7 +122,8 @@ def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: s
         "run": json.loads((keep / f"{name}.json").read_text()),
     }
     target = RESULTS if split == "test" else keep
-    (target / f"sizes-{name}-{model}-{split}.json").write_text(json.dumps(values, indent=2) + "\n")
+    seen = "" if at == side else f"-at-{at}"
+    (target / f"sizes-{name}{seen}-{model}-{split}.json").write_text(json.dumps(values, indent=2) + "\n")
     print(name, split, accuracy, flush=True)
 
 
@@ -162,6 +168,9 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=2)
     parser.add_argument("--model", default="convnet")
     parser.add_argument("--epochs", type=int, default=150, help="of the preset cpu's protocol")
+    parser.add_argument(
+        "--at", type=int, help="score: average set and test records down to so many pixels a side first"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.what == "time":
@@ -172,7 +181,16 @@ def main() -> None:
         if options.what == "set":
             make_set(side, options.keep, dict(word.split("=", 1) for word in options.set), name)
         else:
-            score(side, options.keep, options.split, options.networks, options.epochs, name, options.model)
+            score(
+                side,
+                options.keep,
+                options.split,
+                options.networks,
+                options.epochs,
+                name,
+                options.model,
+                options.at or side,
+            )
 
 
 if __name__ == "__main__":
