@@ -2,41 +2,11 @@
 
 # Of the distance between classes what is kept at best; level and power of the noise, and how that grows.
 CURVES: dict[str, dict[str, float]] = {
-    "grey first": {
-        "best": 0.756,
-        "level": 31.196,
-        "power": 1.815,
-        "spread": 0.36,
-        "classes": 0.384
-    },
-    "grey answers": {
-        "best": 0.899,
-        "level": 118.598,
-        "power": 1.0,
-        "spread": 0.36,
-        "classes": 0.0
-    },
-    "colour first": {
-        "best": 0.239,
-        "level": 22.462,
-        "power": 1.815,
-        "spread": 0.36,
-        "classes": 0.384
-    },
-    "colour answers": {
-        "best": 0.741,
-        "level": 133.264,
-        "power": 1.0,
-        "spread": 0.36,
-        "classes": 0.0
-    },
-    "table": {
-        "best": 0.934,
-        "level": 550.297,
-        "power": 0.689,
-        "spread": 0.35,
-        "classes": 0.0
-    }
+    "grey first": {"best": 0.756, "level": 31.196, "power": 1.815, "spread": 0.36, "classes": 0.384},
+    "grey answers": {"best": 0.899, "level": 118.598, "power": 1.0, "spread": 0.36, "classes": 0.0},
+    "colour first": {"best": 0.239, "level": 22.462, "power": 1.815, "spread": 0.36, "classes": 0.384},
+    "colour answers": {"best": 0.741, "level": 133.264, "power": 1.0, "spread": 0.36, "classes": 0.0},
+    "table": {"best": 0.934, "level": 550.297, "power": 0.689, "spread": 0.35, "classes": 0.0},
 }
 # The power of the set's size.
 SIZE = 0.037
