@@ -3,6 +3,7 @@ interpolation, so that every size holds the same information.
 
     python -m benchmarks.sizes set 128 --keep FOLDER       a default run at epsilon 1; the set is kept
     python -m benchmarks.sizes score 128 --keep FOLDER     ConvNets trained on it, scored once on 3,000 test records of that size
+    python -m benchmarks.sizes score 128 --at 32 ...       the same, with set and test records averaged down first
     python -m benchmarks.sizes time 64 96 128 224          a few answers of each size, and what a whole run takes by them
 
 `--split held-out` scores on training records that no run has seen: for choosing. Times are CPU seconds of one thread (user
@@ -32,11 +33,13 @@ from limbeck.data import fetch
 from limbeck.evaluate.downstream import Task, score_model
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.presets import preset_named
+from limbeck.forecast.duration import reference_seconds
+from limbeck.nets.features.pooled import pooled
 from limbeck.vault.encoding import encode
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES, EACH, HELD_OUT = ("airplane", "automobile", "bird"), 3000, 1000
-FEW = (4, 12)  # answers of the two short runs whose difference is the time of an answer
+FEW = (5, 35)  # answers of the two short runs whose difference is the time of an answer
 SIDES = (32, 64, 96, 128, 224)
 Pixels = NDArray[np.uint8]
 
@@ -65,14 +68,13 @@ def schema_of(side: int) -> Schema:
     )
 
 
-def made(side: int, settings: dict[str, Any]) -> tuple[Condenser, dict[str, Any]]:
-    """A run, and what it took."""
+def made(side: int, settings: dict[str, Any], folder: Path) -> tuple[Condenser, dict[str, Any]]:
+    """A run, and what it took. folder: of its ledger and release; a run that was stopped in it is gone on with."""
     x, y = records(side, "train")
-    with tempfile.TemporaryDirectory() as folder:
-        began, wall = cpu_seconds(), time.monotonic()
-        condenser = Condenser(epsilon=1.0, per_class=50, settings=settings, ledger=Path(folder) / "ledger.sqlite")
-        condenser.fit(x, y, schema=schema_of(side))
-        spent, waited = cpu_seconds() - began, time.monotonic() - wall
+    began, wall = cpu_seconds(), time.monotonic()
+    condenser = Condenser(epsilon=1.0, per_class=50, settings=settings, ledger=folder / "ledger.sqlite")
+    condenser.fit(x, y, schema=schema_of(side), out=folder / "release")
+    spent, waited = cpu_seconds() - began, time.monotonic() - wall
     return condenser, {"cpu_seconds": round(spent, 1), "wall_seconds_on_a_busy_machine": round(waited, 1)}
 
 
@@ -81,28 +83,37 @@ def cpu_seconds() -> float:
 
 
 def make_set(side: int, keep: Path, settings: dict[str, Any], name: str) -> None:
-    condenser, took = made(side, settings)
+    condenser, took = made(side, settings, keep / f"{name}-run")
     np.savez(keep / f"{name}.npz", x=condenser.X_, y=condenser.y_)
     used = condenser.plan_
-    took |= {"side": side, "method": used.method, "settings": used.settings, "epsilon": used.price.epsilon}
+    took |= {
+        "forecast_seconds": round(expected(side)),
+        "side": side,
+        "method": used.method,
+        "settings": used.settings,
+        "epsilon": used.price.epsilon,
+    }
     took["most_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     (keep / f"{name}.json").write_text(json.dumps(took, indent=2) + "\n")
     print(name, json.dumps(took), flush=True)
 
 
-def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: str, model: str) -> None:
+def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: str, model: str, at: int) -> None:
+    """at: pixels a side that set and test records are averaged down to before a network sees them."""
     found = np.load(keep / f"{name}.npz")
     x, y = records(side, split)
-    test = Labelled(encode(x, schema_of(side)), torch.from_numpy(y))
-    task = Task(torch.from_numpy(found["x"]), torch.from_numpy(found["y"]), (test,), len(CLASSES), False)
+    test = Labelled(pooled(encode(x, schema_of(side)).float(), (at, at)), torch.from_numpy(y))
+    own = pooled(torch.from_numpy(found["x"]), (at, at))
+    task = Task(own, torch.from_numpy(found["y"]), (test,), len(CLASSES), False)
     began = cpu_seconds()
-    preset = dataclasses.replace(preset_named("cpu").fitted(schema_of(side)), epochs=epochs)
+    preset = dataclasses.replace(preset_named("cpu").fitted(schema_of(at)), epochs=epochs)
     result = score_model(model, task, preset, networks, 0, "cpu")
     accuracy = {"runs": result.runs, "mean": float(np.mean(result.runs)), "std": float(np.std(result.runs))}
     values = {
         "command": f"python -m benchmarks.sizes set {side} ...; python -m benchmarks.sizes score {side} --epochs {epochs} ...",
         "data": f"{', '.join(CLASSES)} of CIFAR-10 at {side}x{side}, {EACH} training records each",
         "scored_on": split,
+        "seen_at": at,
         "preset": "cpu",
         "epochs": epochs,
         "model": model,
@@ -111,8 +122,17 @@ def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: s
         "run": json.loads((keep / f"{name}.json").read_text()),
     }
     target = RESULTS if split == "test" else keep
-    (target / f"sizes-{name}-{model}-{split}.json").write_text(json.dumps(values, indent=2) + "\n")
+    seen = "" if at == side else f"-at-{at}"
+    (target / f"sizes-{name}{seen}-{model}-{split}.json").write_text(json.dumps(values, indent=2) + "\n")
     print(name, split, accuracy, flush=True)
+
+
+def expected(side: int) -> float:
+    """What `limbeck plan` says of a whole run, on the machine of the benchmarks."""
+    plan = Condenser(epsilon=1.0, per_class=50).plan(schema_of(side))
+    found = reference_seconds(schema_of(side), plan)
+    assert found is not None
+    return found
 
 
 def short_runs(sides: list[int]) -> None:
@@ -120,11 +140,15 @@ def short_runs(sides: list[int]) -> None:
     path = RESULTS / "sizes-time.json"
     values = json.loads(path.read_text()) if path.exists() else {}
     for side in sides:
-        took = [made(side, {"T": answers})[1]["cpu_seconds"] for answers in FEW]
+        took = []
+        for answers in FEW:
+            with tempfile.TemporaryDirectory() as folder:
+                took.append(made(side, {"T": answers}, Path(folder))[1]["cpu_seconds"])
         each = (took[1] - took[0]) / (FEW[1] - FEW[0])
         whole = took[1] + each * (500 - FEW[1])
         values[str(side)] = {
             "answers_measured": list(FEW),
+            "forecast_seconds": round(expected(side)),
             "cpu_seconds_measured": took,
             "cpu_seconds_of_an_answer": round(each, 2),
             "cpu_seconds_of_500_answers_extrapolated": round(whole),
@@ -144,6 +168,9 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=2)
     parser.add_argument("--model", default="convnet")
     parser.add_argument("--epochs", type=int, default=150, help="of the preset cpu's protocol")
+    parser.add_argument(
+        "--at", type=int, help="score: average set and test records down to so many pixels a side first"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.what == "time":
@@ -154,7 +181,16 @@ def main() -> None:
         if options.what == "set":
             make_set(side, options.keep, dict(word.split("=", 1) for word in options.set), name)
         else:
-            score(side, options.keep, options.split, options.networks, options.epochs, name, options.model)
+            score(
+                side,
+                options.keep,
+                options.split,
+                options.networks,
+                options.epochs,
+                name,
+                options.model,
+                options.at or side,
+            )
 
 
 if __name__ == "__main__":

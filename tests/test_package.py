@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shutil
 import subprocess
@@ -15,7 +16,6 @@ import pytest
 import limbeck
 
 REPOSITORY = Path(__file__).parents[1]
-OUTSIDE = ("benchmarks/", "src/", "tests/", "examples/", "constraints.txt", "deploy/")  # of the repository alone
 # Libraries that take a tenth of a second or more to import.
 LARGE = ("torch", "numpy", "scipy", "pyarrow", "matplotlib", "sklearn", "dp_accounting", "PIL", "typer", "rich")
 # The help may use what a command line is made of. Seconds are measured by benchmarks/import_time.py.
@@ -41,7 +41,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     leave = shutil.ignore_patterns("__pycache__", "*.egg-info", "results", "kept")
     for name in ("src", "benchmarks", "tests", "docs"):
         shutil.copytree(REPOSITORY / name, source / name, ignore=leave)
-    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"):
+    for name in (
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "LICENSE",
+    ):
         shutil.copy2(REPOSITORY / name, source / name)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", str(root), str(source)]
@@ -60,15 +68,14 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     pages = {name.removeprefix(data) for name in names if name.startswith(data)}
     names = {name for name in names if not name.startswith(data)}
     assert {name.split("/")[0] for name in names} == {"limbeck", about}
-    # The pages come along with the links among them.
+    # The pages come along, and every link among them leads somewhere.
     for page in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]:
         assert page.relative_to(REPOSITORY).as_posix() in pages
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            target = (page.parent / link).resolve().relative_to(REPOSITORY).as_posix()
-            assert target in pages or not (REPOSITORY / target).is_file() or target.startswith(OUTSIDE), (
-                page.name,
-                link,
-            )
+    with zipfile.ZipFile(wheel) as archive:
+        texts = {page: archive.read(data + page).decode() for page in pages if page.endswith(".md")}
+    for page, text in texts.items():
+        for link in re.findall(r"\]\((?![a-z]+:)([^)#\s]+)(?:#[^)]*)?\)", text):
+            assert posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) in pages, (page, link)
     assert not [name for name in names if re.search(r"(^|/)(tests?|benchmarks?)(/|$)|/test_[^/]*$|conftest", name)]
     package = REPOSITORY / "src" / "limbeck"
     kept = {

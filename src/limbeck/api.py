@@ -86,6 +86,7 @@ def plan(
     label: str | None = None,
     root: str | Path | None = None,
     vault: str | Path | None = None,
+    real_accuracy: float | None = None,
 ) -> Quote:
     """What `condense` would ask and cost. Reads no record, books nothing.
 
@@ -94,20 +95,19 @@ def plan(
         epsilon: how much may be learnt about any one record (or person), at most; None where a setting fixes the noise.
         delta: the chance that epsilon does not hold; below 1 / number of records or persons.
         method: how the set is made, see `limbeck methods`; None for elixir on images and mosaic on tables.
-        per_class: synthetic records of each class.
-        rows: synthetic rows of a table over all classes, for methods that have that setting.
+        per_class, rows: synthetic records of each class; of a table, rows over all classes, for methods that have it.
         settings: of the method, by name.
         schema: the file that says what is public about the data; None looks beside the data. Of a frame, also a `Schema`.
-        label: the label column of a CSV file.
-        root: a folder that holds the benchmark sets.
+        label, root: the label column of a CSV file; a folder that holds the benchmark sets.
         vault: the socket of a vault that holds the records in another process, see `limbeck vault serve`.
+        real_accuracy: for the forecast, in per cent: what a usual model reaches on real records of this kind, if known.
 
     >>> found = plan("digits", method="ldpdc", epsilon=1.0, per_class=2)
     >>> found.plan.price.epsilon <= 1.0, [query.label for query in found.plan.queries]
     (True, ['groups'])
     """
-    reference = given_data(data, schema, label, root, vault)
-    return quote(reference, method, sized(settings, per_class), epsilon, delta, rows)
+    given = given_data(data, schema, label, root, vault)
+    return quote(given, method, sized(settings, per_class), epsilon, delta, rows, real_accuracy=real_accuracy)
 
 
 def condense(

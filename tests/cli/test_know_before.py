@@ -55,6 +55,41 @@ def test_plan_of_many_records_has_no_warning(cli: Cli) -> None:
     assert refused["forecast"]["accuracy"] is None and refused["forecast"]["warning"] is None
 
 
+def test_who_says_how_hard_the_data_are_is_heard(cli: Cli, few: Path) -> None:
+    easy, hard = (cli("plan", "mnist", "--epsilon", 1, "--real-accuracy", said, "--json").json for said in (99, 60))
+    assert easy["forecast"]["accuracy"] > hard["forecast"]["accuracy"] + 20
+    assert easy["forecast"]["real_accuracy"] == 99
+    refused = cli("plan", "mnist", "--epsilon", 1, "--real-accuracy", 0.85)
+    assert refused.code == 2 and "--real-accuracy 0.85 to be a percentage above 10" in refused.err
+    # What the rehearsal does not know is not handed on to it.
+    with Ledger.open(few.parent / "book.sqlite"):
+        pass
+    words = (
+        "plan",
+        few,
+        "--epsilon",
+        0.5,
+        "--ledger",
+        few.parent / "book.sqlite",
+        "--real-accuracy",
+        80,
+        "--json",
+        "--per-class",
+        5,
+    )
+    planned = cli(*words)
+    assert planned.code == 0, planned.err
+    command = planned.json["next_command"]
+    assert command.startswith(f"limbeck rehearse {few} --epsilon 0.5 --per-class 5 --out") and "ledger" not in command
+
+
+def test_a_budget_that_is_too_small_is_shown_and_not_run_into(cli: Cli) -> None:
+    with Ledger.open() as ledger:
+        ledger.set_budget("mnist", 0.5, 1e-4)
+    found = cli("plan", "mnist", "--epsilon", 1, "--json").json
+    assert found["remaining_after"] < 0 and found["next_command"] == "limbeck budget show mnist"
+
+
 def test_condense_repeats_the_warning_and_goes_on_without_a_terminal(cli: Cli, few: Path, tmp_path: Path) -> None:
     found = cli("condense", few, "--epsilon", 0.5, "--per-class", 5, "--out", tmp_path / "set")
     assert found.code == 0 and "WARNING: This set may be close to guessing" in found.err

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from limbeck.data import open_source, rounding
-from limbeck.data.draft import draft
+from limbeck.data.draft import draft, draft_of
+from limbeck.data.surveyed import Wanted
 from limbeck.errors import BadInput, DataNotFound, DataUnreadable
 from limbeck.privacy.schema import Schema
 
@@ -252,3 +253,13 @@ def test_bad_units_of_a_draft(tmp_path: Path) -> None:
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"")
     with pytest.raises(BadInput, match="leave --unit out"):
         draft(tmp_path / "train-images-idx3-ubyte", None, "who")
+
+
+def test_other_separators_and_encodings_are_noticed(tmp_path: Path) -> None:
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        path = tmp_path / "export.csv"
+        path.write_text(f"age{mark}ill\n" + f"3{mark}yes\n4{mark}no\n" * 9)
+        with pytest.raises(BadInput, match=f"this one has {word}; save it with commas"):
+            draft(path, "ill")
+    path.write_bytes(b"age,town,ill\n" + "3,Köln,yes\n4,Bonn,no\n".encode("latin-1") * 9)
+    assert any("no UTF-8" in said for said in draft_of(path, Wanted(label="ill")).aloud)

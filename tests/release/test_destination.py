@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from limbeck.errors import OutputFault, RunConflict
+from limbeck.errors import NotAuthentic, OutputFault, RunConflict
 from limbeck.release.destination import require_outside
+from limbeck.release.statement import Statement
 from limbeck.vault.ledger import Ledger
 from releases import copied, digits_release
 
@@ -99,3 +100,14 @@ def test_a_release_can_be_made_below_an_ordinary_folder(cli: Cli, made: Path, tm
     assert cli("condense", "digits", *SMALL, "--out", tmp_path / "a" / "b").code == 0
     with Ledger.open() as ledger:
         assert len(ledger.accounts()) == 1
+
+
+def test_an_unfinished_run_is_no_release_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with pytest.raises(NotAuthentic, match=r"it has no certificate\.json") as nothing:
+        Statement.read(tmp_path)
+    assert nothing.value.next_command is None
+    (tmp_path / ".run").mkdir()
+    (tmp_path / ".run" / "run.json").write_text("{}")
+    with pytest.raises(NotAuthentic, match="its run is unfinished") as begun:
+        Statement.read(tmp_path)
+    assert begun.value.next_command == f"limbeck resume {tmp_path}"

@@ -35,12 +35,14 @@ def _on_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def warnings_for(schema: Schema, plan: Plan, source: DataSource | Elsewhere) -> list[str]:
+def warnings_for(
+    schema: Schema, plan: Plan, source: DataSource | Elsewhere, real_accuracy: float | None = None
+) -> list[str]:
     """Of the forecast, from public numbers; and of ranges, which the owner alone sees because the records are here."""
     from limbeck.data.ranges import range_warning
     from limbeck.data.source import DataSource
     from limbeck.runs.forecasting import forecast
 
-    expected = forecast(schema, plan).warning
+    expected = forecast(schema, plan, real_accuracy=real_accuracy).warning
     ranges = range_warning(source) if isinstance(source, DataSource) else None
     return [text for text in (expected, ranges) if text is not None]

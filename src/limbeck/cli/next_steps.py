@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from limbeck.runs.planning import Quote
 
 
 def next_commands(release: Path) -> list[str]:
@@ -34,3 +40,37 @@ def after_the_demo(release: Path) -> list[tuple[str, str]]:
         ("limbeck plan DATA --epsilon 1", "what a set of it will ask and cost"),
         ("limbeck condense DATA --epsilon 1 --out release", "make it"),
     ]
+
+
+def after_the_plan(found: Quote, ledger: Path | None = None) -> str:
+    """What to type now: a look at a budget that is too small, an attempt for nothing where there is a warning, else the run."""
+    left = found.forecast.remaining_after
+    if left is not None and left < 0:
+        return shlex.join(
+            ["limbeck", "budget", "show", found.plan.dataset, *([] if ledger is None else ["--ledger", str(ledger)])]
+        )
+    words = (
+        [word for word in sys.argv[1:] if word not in ("plan", "--json")]
+        if "plan" in sys.argv[1:2]
+        else [found.plan.dataset]
+    )
+    verb = "condense" if found.forecast.warning is None else "rehearse"
+    if verb == "rehearse":
+        words = without(words, ("--ledger", "--real-accuracy"))
+    return shlex.join(
+        ["limbeck", verb, *words, "--out", f"{found.plan.dataset}-{'set' if verb == 'condense' else 'rehearsal'}"]
+    )
+
+
+def without(words: list[str], options: tuple[str, ...]) -> list[str]:
+    """The words but for these options and their values.
+
+    >>> without(["scans", "--ledger", "book", "--json", "--ledger=other"], ("--ledger",))
+    ['scans', '--json']
+    """
+    kept, value = [], False
+    for word in words:
+        if not value and word not in options and word.partition("=")[0] not in options:
+            kept.append(word)
+        value = not value and word in options
+    return kept

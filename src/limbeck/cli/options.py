@@ -78,6 +78,14 @@ Rows = Annotated[
     int | None,
     typer.Option("--rows", help="How many rows to make of a table, in its own shares of the classes (method mosaic)."),
 ]
+RealAccuracy = Annotated[
+    float | None,
+    typer.Option(
+        "--real-accuracy",
+        help="For the forecast alone: the percentage that a usual model reaches on real records of this kind, as published or "
+        "tried on public ones.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method as key=value, see 'limbeck methods'. May be repeated."),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +11,7 @@ import typer
 
 from limbeck.cli.asking import Yes, agree, warnings_for
 from limbeck.cli.datasets import ready
-from limbeck.cli.next_steps import after_the_demo, next_commands
+from limbeck.cli.next_steps import after_the_demo, after_the_plan, next_commands
 from limbeck.cli.options import (
     DataOrVault,
     Delta,
@@ -23,6 +21,7 @@ from limbeck.cli.options import (
     LedgerPath,
     MethodOrDefault,
     PerClass,
+    RealAccuracy,
     Root,
     Rows,
     SchemaPath,
@@ -42,7 +41,6 @@ from limbeck.privacy.unit import adjacency_and_unit
 
 if TYPE_CHECKING:
     from limbeck.runs.condense import Outcome
-    from limbeck.runs.planning import Quote
     from limbeck.vault.sharded.group import Group
 
 Out = Annotated[Path, typer.Option("--out", help="Where the set goes: a folder that is empty or not there yet.")]
@@ -84,6 +82,7 @@ def condense(
     device: Device = "cpu",
     insecure_seed: InsecureSeed = None,
     yes: Yes = False,
+    real_accuracy: RealAccuracy = None,
     as_json: Json = False,
 ) -> None:
     """Turn a private data set into a small synthetic one. Its epsilon is booked first; it can be stopped and resumed."""
@@ -102,7 +101,7 @@ def condense(
         if vault is None and group is None:
             ask_once(ledger, as_json)
         with reporter() as shown:
-            agree(warnings_for(source.schema, plan, source), yes, shown)
+            agree(warnings_for(source.schema, plan, source, real_accuracy), yes, shown)
             shown.say(
                 f"{plan.method} on {plan.dataset}: epsilon {finite_or_word(plan.price.epsilon)}, delta {delta:g}, "
                 f"{adjacency_and_unit(plan.price.adjacency, source.schema.unit)}. You may stop it with Ctrl-C and go on later."
@@ -189,31 +188,20 @@ def plan(
     label: Label = None,
     root: Root = None,
     ledger: LedgerPath = None,
+    real_accuracy: RealAccuracy = None,
     as_json: Json = False,
 ) -> None:
     """Show what a run would ask and cost, how long it takes, how useful its set will be. Reads no record, books nothing."""
     from limbeck.runs.planning import quote
 
     reference = data_reference(data, schema, label, root, vault)
-    found = quote(reference, method, settings_from(settings, per_class), epsilon_value(epsilon), delta, rows, ledger)
-    command = next_command(found)
+    chosen = settings_from(settings, per_class)
+    found = quote(reference, method, chosen, epsilon_value(epsilon), delta, rows, ledger, real_accuracy)
+    command = after_the_plan(found, ledger)
     emit(
         as_json,
         {**found.to_dict(), "next_command": command},
         [*plan_lines(found), *found.forecast.lines, f"next      {command}"],
-    )
-
-
-def next_command(found: Quote) -> str:
-    """What to type now: the same words as an attempt that costs nothing where there is a warning, else as the run itself."""
-    words = (
-        [word for word in sys.argv[1:] if word not in ("plan", "--json")]
-        if "plan" in sys.argv[1:2]
-        else [found.plan.dataset]
-    )
-    verb = "condense" if found.forecast.warning is None else "rehearse"
-    return shlex.join(
-        ["limbeck", verb, *words, "--out", f"{found.plan.dataset}-{'set' if verb == 'condense' else 'rehearsal'}"]
     )
 
 

@@ -13,6 +13,7 @@ from limbeck.data.surveyed import Survey
 from limbeck.errors import BadInput
 from limbeck.privacy.schema import Column, Schema
 
+NOT_UTF8 = "some names or values are no UTF-8 and have a \ufffd in place of their letters; save the file as UTF-8 and draft again"
 ASKED = ("flip", "color")  # changes that may make another picture of what is medical or written
 
 
@@ -42,7 +43,8 @@ def written(found: Survey, name: str, where: str) -> Draft:
         raise BadInput(
             f"The records of {where} have names or values that no schema can hold; write one by hand."
         ) from None
-    return Draft(text=text, left_out=found.left_out, remarks=(*found.remarks, *found.picture_remarks))
+    remarks = (*found.remarks, *found.picture_remarks, *([NOT_UTF8] if "\ufffd" in text else []))
+    return Draft(text=text, left_out=found.left_out, remarks=remarks)
 
 
 def _text(value: str) -> str:

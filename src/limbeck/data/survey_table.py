@@ -17,6 +17,7 @@ from limbeck.errors import BadInput, DataUnreadable
 MOST_CLASSES = 100_000
 # A label with more numbers than these is rather one to predict than a class: any numbers, and whole ones.
 MANY_NUMBERS, MANY_WHOLE = 20, 100
+OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}  # that spreadsheets put between cells
 
 
 def parquet_columns(file: Any, path: Path) -> tuple[dict[str, list[str]], tuple[str, ...]]:
@@ -88,13 +89,19 @@ def _require_named(columns: Mapping[str, Any], wanted: Wanted, where: Path | str
         if name is not None and name not in columns:
             raise BadInput(
                 f"{where}: there is no column '{name}' for {what} among its {len(columns)} columns; their names must stand in "
-                "its first line.",
+                f"its first line{_separated_otherwise(columns)}.",
                 f"limbeck schema draft {where} --label COLUMN",
             )
     if wanted.unit is not None and wanted.unit not in columns:
         raise no_person_column(where, wanted.unit, len(columns))
     if wanted.unit in wanted.targets or wanted.label in wanted.targets:
         raise BadInput("A column cannot be a target and also the label, or who a record is about.")
+
+
+def _separated_otherwise(columns: Mapping[str, Any]) -> str:
+    """Said without a name: a table whose cells no comma separates has one column."""
+    marks = [word for mark, word in OTHER_MARKS.items() if len(columns) == 1 and mark in next(iter(columns))]
+    return f", with a comma between them, and this one has {marks[0]}; save it with commas" if marks else ""
 
 
 def _is_number_to_predict(cells: list[str]) -> str | None:

@@ -1,9 +1,9 @@
 """How long a run takes here: what it took on a machine of ours, times how much slower this one is at the same small work.
 
 Elixir's time goes into its T answers: each maps the sampled records once through a network, and the set about nine times, there
-and back. Both are in proportion to the first and largest map of the network. The unit costs come from the kept results in
-benchmarks/results, and stay within 1.35 of all of them (tests/forecast/test_duration.py). Of methods that nobody has timed there
-is no forecast.
+and back. Both are in proportion to the first and largest map of the network, at the size at which Elixir looks at pictures;
+larger ones are averaged down at every answer. The unit costs come from the kept results in benchmarks/results, and stay within
+1.35 of all of them (tests/forecast/test_duration.py). Of methods that nobody has timed there is no forecast.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ import time
 
 import torch
 
+from limbeck.methods.elixir.working_size import at_size
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum
 from limbeck.privacy.schema import Schema
 
 # Seconds on one core of the machine that made benchmarks/results, for each number of the largest map.
-PER_SAMPLED_RECORD, PER_SET_RECORD = 2.8e-9, 6.0e-8
+PER_SAMPLED_RECORD, PER_SET_RECORD = 1.8e-9, 7.0e-8
+PER_AVERAGED = 2.4e-9  # for each number of a sampled picture that is averaged down first
+PER_NUMBER = 6.7e-4  # of the first set, for each number of a record
 START = 3.0  # to load libraries, and to write release and report
 PROBE_SECONDS = 0.012  # what `probe` takes there
 SLOWEST, FASTEST = 8.0, 0.25  # a machine that seems further off was only busy, or asleep
+MANY_RECORDS = 32_561  # of Adult, on which Mosaic was timed
 # Of other methods: seconds at their own settings for so many numbers of all records of the set, which they are in proportion to.
 KEPT = {
     "dpmerf": (771.0, 500 * 784),
@@ -55,7 +59,8 @@ def _set_size(schema: Schema, plan: Plan) -> float:
 def _elixir(schema: Schema, plan: Plan) -> float:
     """The initial set takes a moment; the rest goes into answers of networks."""
     answers = plan.query("features")
-    initial = 6e-8 * schema.records * schema.numbers * math.sqrt(len(schema.classes))
+    work = at_size(schema, plan.settings.get("size"))
+    initial = PER_NUMBER * work.numbers + 6e-8 * schema.records * schema.numbers * math.sqrt(len(schema.classes))
     if not isinstance(answers, ClippedSum):
         return initial
     sizes = schema.class_sizes or (schema.records / len(schema.classes),) * len(schema.classes)
@@ -63,7 +68,9 @@ def _elixir(schema: Schema, plan: Plan) -> float:
     sampled = sum(rate * size for rate, size in zip(rates, sizes, strict=True))
     # What is left of the records: the network sees the set as often as earlier answers are matched again.
     matched = float(1 + plan.settings["replay"]) / 8 * _set_size(schema, plan)
-    step = _largest_map(schema, plan) * (PER_SAMPLED_RECORD * sampled + PER_SET_RECORD * matched)
+    step = _largest_map(work, plan) * (PER_SAMPLED_RECORD * sampled + PER_SET_RECORD * matched)
+    if work is not schema:
+        step += PER_AVERAGED * sampled * schema.numbers
     return initial + float(answers.count * step)
 
 
@@ -77,12 +84,13 @@ def _largest_map(schema: Schema, plan: Plan) -> float:
 
 
 def _mosaic(schema: Schema, plan: Plan) -> float:
-    """Measuring and fitting take some seconds for each pair of columns; a set smaller than its records is condensed, too."""
-    columns = max(len(schema.columns), 1)
-    rows = plan.settings.get("rows")
+    """Measuring and fitting take longer for more pairs of columns, of which more are asked about where there are more records; a
+    set smaller than its records is condensed, too."""
+    columns, rows = max(len(schema.columns), 1), plan.settings.get("rows")
     made = rows if rows else schema.records
     condensed = 90.0 if rows and rows < schema.records / 10 else 0.0
-    return 2.0 + 0.03 * columns**2 + 4e-6 * made * columns + condensed
+    pairs = 0.03 * columns**2 * math.sqrt(min(1.0, schema.records / MANY_RECORDS))
+    return 1.2 + pairs + 4e-6 * made * columns + condensed
 
 
 def slowness() -> float:

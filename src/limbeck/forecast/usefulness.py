@@ -1,10 +1,12 @@
 """How useful a set will be: the accuracy of a model trained on it, forecast from public numbers alone.
 
-The scale is the share of the way from chance to 100 %: 0 is guessing, 1 is perfect. On its logit the forecast is a straight line
-in the logarithms of records per class times epsilon (up to some thousands), of the classes, and of the size of the set. It was
-fitted once to sets made of public data (benchmarks/forecast_fit.py, `fitted.py`). Nobody can know before paying how hard the data
-is, so the forecast is for data of middling difficulty among the public ones, and `low` and `high` are what eight of ten public
-cases that were held out lay between.
+A set teaches less than real records do: its classes lie closer together (`separation.py`). By how much follows from how a record
+stands beside the noise, as for a classifier whose direction is a noisy mean: it keeps 1 / root(1 + (level / signal)^(2 p)) of the
+distance. The signal is records of a class, times what one record is worth in standard deviations of the noise, over a power of
+the numbers of a record. Levels, powers and what is kept at best, were fitted once to sets made of public data
+(benchmarks/forecast_fit.py, `fitted.py`). How far apart real records lie nobody can know before paying, unless it is said
+(`real_accuracy`); else it is that of data of middling difficulty among the public ones. `low` and `high` are what eight of ten
+public cases lay between.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from limbeck.forecast.fitted import COEFFICIENTS, MARGIN, METHODS
+from limbeck.forecast.fitted import CURVES, HARDNESS, MARGIN, MARGIN_SAID, METHODS, SIZE
+from limbeck.forecast.separation import accuracy_of, separation_of
+from limbeck.methods.elixir.method import MANY
+from limbeck.methods.elixir.working_size import at_size
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 
@@ -21,15 +26,19 @@ CLOSE_TO_CHANCE = 0.3  # of the way from chance to 100 %: below, a set is of lit
 USEFUL = 0.5  # what a warning says how to reach
 MOST_EPSILON = 10.0  # more is no advice that anybody should follow
 MOST_RECORDS = 100_000  # per class
-FLOOR = 0.05  # what is left of the error where records and epsilon abound
+USUAL_NUMBERS = 784
+USUAL_ANSWERS = 500
+MOST_CLASSES = 1000  # for as many accuracy is reckoned; more are much the same
+BEST = 99.5  # per cent: who says more of real records is believed this
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """The public numbers that a forecast needs.
 
-    kind: grey, colour or table. records: of a class, on average. numbers: of one record. size: synthetic records of a class.
-    answers: of networks, that the set is matched to. least: the share of the largest class, where it is public.
+    kind: grey, colour or table. records: of a class, on average. numbers: of one record, as the method looks at it. size:
+    synthetic records of a class. answers: of networks, that the set is matched to. shares: of the classes, where they are public.
+    real_accuracy: what a usual model reaches on real records, if somebody says it.
     """
 
     method: str
@@ -39,32 +48,49 @@ class Facts:
     numbers: int
     epsilon: float
     size: float
+    delta: float = 1e-5
     answers: int = 0
-    least: float = 0.0
+    shares: tuple[float, ...] = ()
+    real_accuracy: float | None = None
 
     @staticmethod
-    def of(schema: Schema, plan: Plan) -> Facts:
+    def of(schema: Schema, plan: Plan, real_accuracy: float | None = None) -> Facts:
         classes, settings = len(schema.classes), plan.settings
         rows = settings.get("rows")
         size = settings.get("per_class") or (rows or schema.records) / classes
         colour = schema.is_image and schema.shape[0] > 1
-        sizes = schema.class_sizes
+        sizes = schema.class_sizes or ()
+        elixir = plan.method == "elixir"
         return Facts(
             method=plan.method,
             kind=("colour" if colour else "grey") if schema.is_image else "table",
             classes=classes,
             records=schema.privacy_units / classes,
-            numbers=schema.numbers,
+            numbers=at_size(schema, settings.get("size")).numbers if elixir else schema.numbers,
             epsilon=plan.price.epsilon,
+            delta=plan.price.delta,
             size=float(size),
-            answers=int(settings.get("T") or 0) if plan.method == "elixir" else 0,
-            least=max(sizes) / sum(sizes) if sizes else 0.0,
+            answers=int(settings.get("T") or 0) if elixir else 0,
+            shares=tuple(each / sum(sizes) for each in sizes) if min(sizes, default=0) > 0 else (),
+            real_accuracy=real_accuracy,
         )
 
     @property
     def known(self) -> bool:
         """Whether sets of this kind were scored: by this method, with classes, under privacy."""
         return (self.kind, self.method) in METHODS and self.classes > 1 and 0 < self.epsilon < math.inf
+
+    @property
+    def curve(self) -> str:
+        """Of networks that ask, of the first set alone, or of a table."""
+        few = self.method == "elixir" and not self.answers
+        return self.kind if self.kind == "table" else f"{self.kind} first" if few else f"{self.kind} answers"
+
+    @property
+    def all_shares(self) -> tuple[float, ...]:
+        """Equal ones, where none are public."""
+        count = min(self.classes, MOST_CLASSES)
+        return self.shares if len(self.shares) == count else (1 / count,) * count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,49 +117,71 @@ def usefulness(facts: Facts) -> Usefulness | None:
     """
     if not facts.known:
         return None
-    middle, chance = score(facts), 100 / facts.classes
-    least = max(chance, 100 * facts.least)
-
-    def accuracy(logit: float) -> float:
-        return round(max(least, chance + (100 - chance) / (1 + math.exp(-logit))), 1)
-
-    margin = MARGIN[facts.kind]
-    return Usefulness(
-        accuracy=accuracy(middle), low=accuracy(middle - margin), high=accuracy(middle + margin), chance=round(least, 1)
-    )
+    middle, margin = separation(facts), _margin(facts)
+    accuracy, low, high = (_accuracy(facts, each) for each in (middle, middle - margin, middle + margin))
+    return Usefulness(accuracy=accuracy, low=low, high=high, chance=round(100 * max(facts.all_shares), 1))
 
 
-def score(facts: Facts) -> float:
-    """The logit of the share of the way from chance to 100 %."""
-    coefficients = COEFFICIENTS[facts.kind]
-    line = sum(coefficients[name] * value for name, value in features(facts).items())
-    return line + METHODS[facts.kind, facts.method]
+def _accuracy(facts: Facts, apart: float) -> float:
+    return round(accuracy_of(max(apart, 0.0), facts.all_shares), 1)
 
 
-def features(facts: Facts) -> dict[str, float]:
-    """What the straight line is of. Every one is a public number of the plan."""
-    signal = -math.log(100 / (facts.records * facts.epsilon) + FLOOR)
-    return {
-        "one": 1.0,
-        # Of noise and of records that are few; above some thousands neither is what holds a set back.
-        "signal": signal,
-        "classes": math.log(facts.classes - 1),
-        "size": math.log(min(facts.size, 200) / 50) if facts.kind != "table" else 0.0,
-        "answers": 1.0 if facts.answers else 0.0,
-        "signal of answers": signal if facts.answers else 0.0,
-    }
+def _margin(facts: Facts) -> float:
+    return (MARGIN if facts.real_accuracy is None else MARGIN_SAID)[facts.kind]
+
+
+def separation(facts: Facts) -> float:
+    """How far apart the classes of the set will lie."""
+    return hardness(facts) * kept_share(facts, CURVES[facts.curve], SIZE) * METHODS[facts.kind, facts.method]
+
+
+def hardness(facts: Facts) -> float:
+    """How far apart real records lie: as said, or as of public sets of the kind."""
+    if facts.real_accuracy is None:
+        return HARDNESS[facts.kind]
+    return separation_of(min(facts.real_accuracy, BEST), facts.all_shares)
+
+
+def kept_share(facts: Facts, curve: dict[str, float], size: float) -> float:
+    """Of the distance between classes. curve: what is kept at best; level and power of the noise; how it grows with the numbers
+    of a record, and with the classes."""
+    level = curve["level"] * (facts.classes / 2) ** curve["classes"]
+    noise = (level / signal(facts, curve["spread"])) ** (2 * curve["power"])
+    larger = (min(max(facts.size, 1), 200) / 50) ** size if facts.kind != "table" else 1.0
+    return curve["best"] * larger / math.sqrt(1 + noise)
+
+
+def signal(facts: Facts, spread: float) -> float:
+    """How far the mean of a class stands above its noise, but for a factor. spread: 1/2 if all numbers count alike."""
+    return facts.records * one_record(facts.epsilon, facts.delta) / math.pow(facts.numbers / USUAL_NUMBERS, spread)
+
+
+def one_record(epsilon: float, delta: float) -> float:
+    """What a record is worth in standard deviations of the noise of one answer, about: by zero-concentrated privacy.
+
+    >>> round(one_record(1.0, 1e-5), 2)
+    0.2
+    """
+    logarithm = -math.log(delta)
+    return math.sqrt(2) * (math.sqrt(logarithm + epsilon) - math.sqrt(logarithm))
 
 
 def is_close_to_chance(facts: Facts, useful: Usefulness) -> bool:
     """Also where it may be: of few pictures, whose set no networks ask about, a hard kind ends at the low end."""
     few = facts.kind != "table" and not facts.answers
-    return useful.share < CLOSE_TO_CHANCE or (few and _low_share(facts) < CLOSE_TO_CHANCE)
+    return useful.share < CLOSE_TO_CHANCE or (few and _share(facts, useful.low) < CLOSE_TO_CHANCE)
 
 
 def records_for(facts: Facts, share: float = USEFUL) -> int | None:
     """How many records of all classes together such a set needs; None where even very many would not do."""
-    least = _least(lambda each: _is_useful(replace(facts, records=each), share), facts.records, MOST_RECORDS)
+    least = _least(lambda each: _is_useful(_with_records(facts, each), share), facts.records, MOST_RECORDS)
     return None if least is None else _rounded_up(least * facts.classes)
+
+
+def _with_records(facts: Facts, each: float) -> Facts:
+    """With so many of a class; Elixir's networks ask as soon as it is worth it."""
+    asks = facts.method == "elixir" and facts.kind != "table" and each >= MANY and not facts.answers
+    return replace(facts, records=each, answers=USUAL_ANSWERS if asks else facts.answers)
 
 
 def epsilon_for(facts: Facts, share: float = USEFUL) -> float | None:
@@ -143,11 +191,14 @@ def epsilon_for(facts: Facts, share: float = USEFUL) -> float | None:
 
 
 def _is_useful(facts: Facts, share: float) -> bool:
-    return 1 / (1 + math.exp(-score(facts))) >= share and _low_share(facts) >= CLOSE_TO_CHANCE
+    found = usefulness(facts)
+    return found is not None and found.share >= share and _share(facts, found.low) >= CLOSE_TO_CHANCE
 
 
-def _low_share(facts: Facts) -> float:
-    return 1 / (1 + math.exp(MARGIN[facts.kind] - score(facts)))
+def _share(facts: Facts, accuracy: float) -> float:
+    """Of the way from chance to 100 %."""
+    chance = 100 * max(facts.all_shares)
+    return (accuracy - chance) / (100 - chance)
 
 
 def _least(enough: Callable[[float], bool], low: float, high: float) -> float | None:

@@ -15,6 +15,7 @@ from typing import Any
 from limbeck.errors import LimbeckError, NotAuthentic
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import FORMAT, NAME, Certificate, well_formed
+from limbeck.release.destination import is_unfinished, resume_command
 from limbeck.release.federated import core_digest
 from limbeck.release.signature import check_signature
 
@@ -63,7 +64,11 @@ class Statement:
         try:
             content = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            raise NotAuthentic(f"There is no release in {release}: it has no {NAME}.") from None
+            unfinished = is_unfinished(release)
+            raise NotAuthentic(
+                f"There is no release in {release}: {'its run is unfinished' if unfinished else f'it has no {NAME}'}.",
+                resume_command(release) if unfinished else None,
+            ) from None
         except OSError:
             raise NotAuthentic(f"{path} cannot be read as JSON.") from None
         return Statement.parse(content, path, release)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbeck.errors import LimbeckError
+from limbeck.errors import BadInput, LimbeckError
 from limbeck.forecast.duration import seconds_for, slowness
 from limbeck.forecast.usefulness import Facts, Usefulness, epsilon_for, is_close_to_chance, records_for, usefulness
 from limbeck.privacy.plan import Plan
@@ -26,7 +26,7 @@ class Forecast:
     """useful: None where sets of this kind have never been scored. seconds: None where nobody has timed the method.
 
     remaining_after: the epsilon that is left of the budget, negative if the plan does not fit; None where the ledger is not here.
-    first: no budget is set, so this plan would be the budget itself.
+    first: no budget is set, so this plan would be the budget itself. real_accuracy: of a usual model on real records, as said.
     """
 
     kind: str
@@ -35,6 +35,7 @@ class Forecast:
     warning: str | None
     remaining_after: float | None = None
     first: bool = False
+    real_accuracy: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         useful = self.useful
@@ -43,6 +44,7 @@ class Forecast:
             "accuracy_low": None if useful is None else useful.low,
             "accuracy_high": None if useful is None else useful.high,
             "chance": None if useful is None else useful.chance,
+            "real_accuracy": self.real_accuracy,
             "seconds": self.seconds,
             "warning": self.warning,
             "remaining_after": self.remaining_after,
@@ -60,7 +62,7 @@ class Forecast:
         else:
             lines.append(
                 f"accuracy  about {useful.accuracy:.0f} % ({useful.low:.0f} to {useful.high:.0f}; guessing gives "
-                f"{useful.chance:.0f}) for data {AS_HARD_AS[self.kind]}; forecast from public numbers alone"
+                f"{useful.chance:.0f}) for data {self._hardness}; forecast from public numbers alone"
             )
         if left is not None and left < 0:
             lines.append(f"budget    too small: it lacks epsilon {-left:g}")
@@ -72,10 +74,18 @@ class Forecast:
             lines.append(f"WARNING   {self.warning}")
         return lines
 
+    @property
+    def _hardness(self) -> str:
+        if self.real_accuracy is None:
+            return f"{AS_HARD_AS[self.kind]} (--real-accuracy says how hard yours are)"
+        return f"whose real records give {self.real_accuracy:g} %"
 
-def forecast(schema: Schema, plan: Plan, ledger: Path | None = None) -> Forecast:
-    """ledger: where the budgets are; None for a vault elsewhere, which does not show its own."""
-    facts = Facts.of(schema, plan)
+
+def forecast(schema: Schema, plan: Plan, ledger: Path | None = None, real_accuracy: float | None = None) -> Forecast:
+    """ledger: where the budgets are; None for a vault elsewhere, which does not show its own. real_accuracy: per cent."""
+    if real_accuracy is not None:
+        check_real_accuracy(real_accuracy, len(schema.classes))
+    facts = Facts.of(schema, plan, real_accuracy)
     useful = usefulness(facts)
     left, first = (None, False) if ledger is None else remaining_after(plan, ledger)
     return Forecast(
@@ -85,7 +95,18 @@ def forecast(schema: Schema, plan: Plan, ledger: Path | None = None) -> Forecast
         warning=warning_of(facts, useful),
         remaining_after=left,
         first=first,
+        real_accuracy=real_accuracy,
     )
+
+
+def check_real_accuracy(percent: float, classes: int) -> None:
+    """A share, such as 0.85, is refused too: nobody who means 85 % would notice what is forecast for it."""
+    guessing = 100 / classes if classes > 1 else 0.0
+    if not guessing < percent <= 100:
+        raise BadInput(
+            f"Expected --real-accuracy {percent:g} to be a percentage above {guessing:.0f}, which guessing gives with {classes} "
+            "classes, and at most 100. Leave it out if you do not know it."
+        )
 
 
 def warning_of(facts: Facts, useful: Usefulness | None) -> str | None:

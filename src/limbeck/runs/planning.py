@@ -137,12 +137,16 @@ def quote(
     delta: float,
     rows: int | None = None,
     ledger: Path | None = None,
+    real_accuracy: float | None = None,
 ) -> Quote:
-    """What a run would ask and cost, and what it would be worth. ledger: where the budgets are; None for the default one."""
+    """What a run would ask and cost, and what it would be worth. ledger: where the budgets are; None for the default one.
+
+    real_accuracy: in per cent, what a usual model reaches on real records of this kind, if that is known without these.
+    """
     plan, source = plan_for(data, method, settings, epsilon, delta, rows)
     elsewhere = isinstance(data, DataReference) and data.vault is not None
     book = None if elsewhere else ledger or RunOptions().ledger_path
-    expected, unit = forecast(source.schema, plan, book), source.schema.unit
+    expected, unit = forecast(source.schema, plan, book, real_accuracy), source.schema.unit
     made = method_named(plan.method, plan.settings)
     kept = made.kept_bytes(source.schema)
     if epsilon is None or made.fixed_noise is not None:
