@@ -68,6 +68,20 @@ FEDERATED: tuple[Mutation, ...] = (
         f"{MASKING}::test_masks_cancel_exactly",
     ),
     masking(
+        "masking-one-stream-for-two-pairs",
+        "_context_of_a_pair(context, *pair)",
+        "context",
+        "a site that offers another one's key takes a third one's mask off",
+        f"{MASKING}::test_a_site_that_offers_anothers_key_takes_no_mask_off",
+    ),
+    masking(
+        "masking-any-spelling",
+        "if not all(_PUBLIC.fullmatch(key.public_key) for key in keys)",
+        "if not all(key.public_key for key in keys)",
+        "one key counts as two",
+        f"{MASKING}::test_a_key_has_one_spelling",
+    ),
+    masking(
         "masking-one-stream",
         'info=b"limbeck mask 1\\0" + context',
         'info=b"limbeck mask 1\\0"',
