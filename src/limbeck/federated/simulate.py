@@ -181,7 +181,7 @@ def simulated(folder: Path, federation: Federation, patience: float) -> Iterator
 
 @contextlib.contextmanager
 def in_this_process(folder: Path, federation: Federation, log: Log) -> Iterator[InProcess]:
-    """The same sites with the same ledgers, keys and frames, and no network, which takes seconds a message: to measure a method."""
+    """The same sites, ledgers, keys and frames without a network, which takes seconds a message: to measure a method."""
     with contextlib.ExitStack() as desks:
         opened = {
             name: desks.enter_context(open_desk(federation, Site.read(folder / name), log))
