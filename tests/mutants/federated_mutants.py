@@ -83,8 +83,8 @@ FEDERATED: tuple[Mutation, ...] = (
     ),
     masking(
         "masking-one-stream",
-        'info=b"limbeck mask 1\\0" + context',
-        'info=b"limbeck mask 1\\0"',
+        'info=b"limbeck mask %d\\0" % PROTOCOL + context',
+        'info=b"limbeck mask %d\\0" % PROTOCOL',
         "a mask is used for every answer: differences of sums are bare",
         f"{MASKING}::test_streams_are_of_their_key_and_context",
     ),
@@ -129,6 +129,13 @@ FEDERATED: tuple[Mutation, ...] = (
         "label, index, list(shape))",
         "sites that are asked different things answer together",
         f"{SITES}::test_sites_that_are_asked_different_things_give_noise",
+    ),
+    masked(
+        "masked-any-protocol",
+        "context_of(PROTOCOL, *said)",
+        "context_of(*said)",
+        "sites of different versions answer together, and add up to noise",
+        f"{SITES}::test_answers_masked_by_another_version_are_not_given_again",
     ),
     masked(
         "masked-terms-unbooked",
