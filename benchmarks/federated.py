@@ -3,15 +3,18 @@
     python -m benchmarks.federated ndpdc-iid-shared          one row; --all for every one (hours on two cores)
     python -m benchmarks.federated ndpdc-iid-shared --short  fewer answers, the same for all rows, kept under another name
     python -m benchmarks.federated ndpdc-iid-shared --quick  smaller still: shows the order, not the level
+    python -m benchmarks.federated ndpdc-iid-shared --short --second-set    the same with other seeds, kept beside the first
 
-Sites are in this process (limbeck.federated.transport.InProcess), with ledgers, keys, frames and masks as over Flower; only the
-network is not there. The data set is public, so ledgers are throw-away ones.
+Sites are those of `limbeck federate simulate`, with the same ledgers, keys, frames and masks, but in this process: a message of
+Flower's takes seconds (limbeck.federated.simulate.in_this_process). That the bits are the same over Flower is for
+tests/federated/test_flower.py to show. The data set is public, so ledgers are throw-away ones.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,30 +22,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
 from limbeck.data import open_source
-from limbeck.federated.folders import Federation
 from limbeck.federated.running import federated_plan, run_federated
-from limbeck.federated.site import desk_of
-from limbeck.federated.splits import Share, SharedOut
-from limbeck.federated.transport import InProcess
+from limbeck.federated.simulate import Simulation, give_budgets, in_this_process, set_up
 from limbeck.privacy.federation import Terms, views
 from limbeck.privacy.plan import Plan
 from limbeck.progress import Lines
-from limbeck.release.signature import signing_key
 from limbeck.runs.condense import condense
 from limbeck.runs.planning import make_plan, method_for
 from limbeck.runs.request import DataReference, Request, RunOptions
-from limbeck.vault.ledger import Ledger
-from limbeck.vault.noise import Randomness
 
 RESULTS = Path(__file__).parent / "results"
 SITES, EPSILON, DELTA = 4, 1.0, 1e-5
 METHODS: dict[str, dict[str, Any]] = {"ndpdc": {"per_class": 50, "I": 2000}, "elixir": {"per_class": 50}}
 SHORT: dict[str, dict[str, Any]] = {
-    "ndpdc": {"per_class": 20, "I": 200, "width": 32},
-    "elixir": {"per_class": 20, "T": 40},
+    "ndpdc": {"per_class": 20, "I": 400, "width": 32},
+    "elixir": {"per_class": 20, "T": 100},
 }
 QUICK: dict[str, dict[str, Any]] = {
     "ndpdc": {"per_class": 10, "I": 200, "width": 32},
@@ -78,41 +73,31 @@ ROWS = {
 
 
 def made(row: Row, settings: dict[str, Any], folder: Path) -> tuple[Path, Plan, Terms | None]:
-    source = open_source("mnist")
+    data = DataReference(data="mnist")
     if row.noise == "one":
-        request = Request(data=DataReference(data="mnist"), options=RunOptions(ledger=str(folder / "ledger.sqlite")))
+        source = open_source("mnist")
+        request = Request(data=data, options=RunOptions(ledger=str(folder / "ledger.sqlite")))
         plan = make_plan(source.schema, method_for(source.schema, row.method, settings, None), EPSILON, DELTA)
         return condense(request, plan, source, folder / "out", Lines()).release, plan, None
-    books = {}
-    for number in range(SITES):
-        (folder / f"s{number}").mkdir()
-        books[f"s{number}"] = Ledger.open(folder / f"s{number}" / "ledger.sqlite")
-    keys = tuple(_public(book) for book in books.values())
-    terms = Terms(name="measured", sites=tuple(books), keys=keys, noise=row.noise)
-    federation = Federation(terms=terms, schema=source.schema, address="127.0.0.1:1", nodes=tuple(books))
+    simulation = Simulation(data=data, sites=SITES, split=row.split, noise=row.noise)
+    federation = set_up(folder, simulation)
     plan = federated_plan(federation, row.method, settings, EPSILON, DELTA)
-    desks = {}
-    for number, (name, book) in enumerate(books.items()):
-        part = SharedOut(source, Share(kind=row.split, sites=SITES, number=number))
-        book.set_budget(part.schema.name, plan.price.epsilon, DELTA)
-        desks[name] = desk_of(part, book, terms, name, Randomness(), "cpu", print).answer
-    release = run_federated(folder, federation, InProcess(desks), plan, folder / "out", Lines()).release
-    return release, plan, terms
-
-
-def _public(book: Ledger) -> str:
-    key = signing_key(book.path.with_name("signing-key")).public_key()
-    return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+    give_budgets(folder, simulation, plan)
+    with in_this_process(folder, federation, lambda text: print(text, file=sys.stderr)) as transport:
+        release = run_federated(folder / "server", federation, transport, plan, folder / "out", Lines()).release
+    return release, plan, federation.terms
 
 
 SIZES = {"": (METHODS, 3), "short": (SHORT, 2), "quick": (QUICK, 1)}
 
 
-def measured(row: Row, size: str) -> dict[str, Any]:
+def measured(row: Row, size: str, seed: int) -> dict[str, Any]:
     sizes, repeats = SIZES[size]
-    settings = sizes[row.method]
+    settings = {**sizes[row.method], **({"seed": seed} if seed else {})}
+    began, scoring = _cpu_seconds(resource.RUSAGE_SELF), _cpu_seconds(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as scratch:
         release, plan, terms = made(row, settings, Path(scratch))
+        condensing = _cpu_seconds(resource.RUSAGE_SELF) - began
         command = [
             sys.executable, "-m", "limbeck", "evaluate", str(release), "--test", "mnist", "--models", "convnet",
             "--repeats", str(repeats), "--preset", "cpu", "--json",
@@ -130,8 +115,17 @@ def measured(row: Row, size: str) -> dict[str, Any]:
         "noise_of_the_sum": total,
         "views": found,
         "transport": "in this process",
+        "cpu_seconds": {
+            "condense": round(condensing),
+            "evaluate": round(_cpu_seconds(resource.RUSAGE_CHILDREN) - scoring),
+        },
         "scores": scores,
     }
+
+
+def _cpu_seconds(whose: int) -> float:
+    used = resource.getrusage(whose)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -143,10 +137,12 @@ def main() -> None:
     small.add_argument(
         "--quick", dest="size", action="store_const", const="quick", help="shows the order, not the level"
     )
+    parser.add_argument("--second-set", action="store_true")
     given = parser.parse_args()
+    second = "second-set" if given.second_set else ""
     for name in ROWS if given.all else given.rows:
-        result = measured(ROWS[name], given.size)
-        path = RESULTS / f"federated-{'-'.join(filter(None, (name, given.size)))}.json"
+        result = measured(ROWS[name], given.size, int(given.second_set))
+        path = RESULTS / f"federated-{'-'.join(filter(None, (name, given.size, second)))}.json"
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(path)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import json
 import sys
 from pathlib import Path
 
@@ -12,7 +14,8 @@ REPOSITORY = Path(__file__).parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests" / "mutants"))
 
 from listed import MUTATIONS  # noqa: E402
-from mutation import BROKEN, EXPLAINED, KILLED, PACKAGE, PROCESSES, SURVIVED, Faults, Mutation, Tree  # noqa: E402
+from mutation import BROKEN, EXPLAINED, KILLED, PACKAGE, PROCESSES, SURVIVED, Faults, Mutation, Outcome, Tree  # noqa: E402
+from outcomes import read, untried, write  # noqa: E402
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -87,3 +90,24 @@ def test_outcomes(small: Path, tmp_path: Path) -> None:
     ):
         assert tree.tried(wrong).result == BROKEN, wrong.name
     assert (tree.folder / PACKAGE / "double.py").read_text() == before
+
+
+def test_what_is_kept_is_of_the_fault_as_it_was(tmp_path: Path) -> None:
+    """A fault that was changed since has to be tried again, and one that is gone is forgotten."""
+    path, (first, second, third) = tmp_path / "kept.json", MUTATIONS[:3]
+    assert untried(MUTATIONS[:3], path) == [first, second, third]
+    write(
+        path, MUTATIONS[:3], [Outcome(first.name, KILLED, 1.0, "a test"), Outcome(second.name, SURVIVED, 1.0, "")], "c"
+    )
+    assert untried(MUTATIONS[:3], path) == [third]
+    changed = dataclasses.replace(first, new=f"{first.new} ")
+    assert untried((changed, second), path) == [changed]
+    write(path, (changed, third), [Outcome(third.name, KILLED, 1.0, "a test")], "c")
+    assert list(read(path)) == [third.name]
+    assert json.loads(path.read_text())["counts"] == {KILLED: 1, EXPLAINED: 0, SURVIVED: 0, BROKEN: 0}
+
+
+def test_kept_outcomes_are_of_mutations_that_are_there() -> None:
+    kept = read(REPOSITORY / "benchmarks" / "results" / "mutants.json")
+    assert kept.keys() <= {mutation.name for mutation in MUTATIONS}
+    assert {entry["result"] for entry in kept.values()} <= {KILLED, EXPLAINED}

@@ -32,7 +32,7 @@ def figures_in(value: Any) -> Iterator[tuple[str, str]]:
 # Papers' figures and those of an earlier day stand in methods.md and flagship-search.md, too, which say whose they are.
 QUOTING = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("flagship", "data", "tables", "choose", "theory", "at-a-glance")),
+    *(f"docs/{name}.md" for name in ("flagship", "data", "tables", "choose", "theory", "at-a-glance", "federated")),
 ]
 PAGES_OF_METHODS = sorted(f"docs/methods/{path.name}" for path in (REPOSITORY / "docs" / "methods").glob("*.md"))
 

@@ -19,6 +19,7 @@ from limbeck.federated import running
 from limbeck.federated.folders import Federation
 from limbeck.federated.owner import OwnersVault
 from limbeck.federated.running import federated_plan, run_federated
+from limbeck.federated.simulate import Simulation, give_budgets, in_this_process, set_up
 from limbeck.files import as_json
 from limbeck.privacy.accounting import price
 from limbeck.progress import Silent
@@ -26,6 +27,7 @@ from limbeck.release.certificate import NAME
 from limbeck.release.parts import check_views
 from limbeck.release.signature import signing_key
 from limbeck.release.verification import verify
+from limbeck.runs.request import DataReference
 from limbeck.runs.resume import resume
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.noise import Randomness
@@ -173,6 +175,24 @@ def test_with_a_seed_noise_once_is_that_of_all_records_in_one_sum(tmp_path: Path
     records = DIGITS.load()
     means = np.stack([records.x[records.y == label].mean(0) for label in range(10)]) / 8 - 1
     assert np.corrcoef(made["x"][:2].mean(0).ravel(), means[0].ravel())[0, 1] > 0.9
+
+
+def test_a_simulation_without_a_network_has_the_same_sites(tmp_path: Path) -> None:
+    """What benchmarks/federated.py measures; the bits are those of Flower's processes (test_flower.py)."""
+    simulation = Simulation(data=DataReference(data="digits"), sites=2, split="class", noise="shared")
+    federation = set_up(tmp_path, simulation)
+    with (
+        pytest.raises(BudgetRefused, match="Nobody has set a budget"),
+        in_this_process(tmp_path, federation, print),
+    ):
+        raise AssertionError("a site without a budget has joined")
+    plan = federated_plan(federation, "ldpdc", {**LDPDC, "L": 1000}, None, 1e-5)  # all records: priced at once
+    give_budgets(tmp_path, simulation, plan)
+    with in_this_process(tmp_path, federation, print) as here:
+        release = run_federated(tmp_path / "server", federation, here, plan, tmp_path / "out", Silent()).release
+    certificate = verify(release)
+    assert certificate.releasable and certificate.federation is not None
+    assert certificate.federation.terms == federation.terms and len(certificate.federation.parts) == 2
 
 
 # Broken off

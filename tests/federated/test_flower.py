@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,22 @@ from limbeck.federated.flower_server import FlowerTransport, superlink
 from limbeck.federated.folders import Federation, Site
 from limbeck.federated.identities import node_key
 from limbeck.federated.running import federated_plan, run_federated
-from limbeck.federated.simulate import Simulation, give_budgets, running_sites, set_up, start_site
+from limbeck.federated.simulate import (
+    Simulation,
+    give_budgets,
+    in_this_process,
+    running_sites,
+    set_up,
+    start_site,
+)
 from limbeck.progress import Silent
+from limbeck.release.reader import read_release
 from limbeck.release.verification import verify
 from limbeck.runs.request import DataReference
 from limbeck.vault.ledger import Ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+SETTINGS = {"per_class": 2, "L": 10}
 LDPDC = ["--method", "ldpdc", "--per-class", "2", "--set", "L=10"]
 METHODS = {
     "ndpdc": ["--per-class", "1", "--set", "I=4", "--set", "L=20", "--set", "width=4"],
@@ -87,10 +96,15 @@ def test_a_simulation_over_four_sites_ends_in_a_release_that_verifies(
 
 @contextlib.contextmanager
 def at_work(
-    folder: Path, simulation: Simulation, patience: float = 120.0, epsilon: float = 3.0
+    folder: Path,
+    simulation: Simulation,
+    patience: float = 120.0,
+    epsilon: float = 3.0,
+    method: str = "ldpdc",
+    settings: Mapping[str, Any] = SETTINGS,
 ) -> Iterator[tuple[Federation, FlowerTransport, list[subprocess.Popen[bytes]], Any]]:
     federation = set_up(folder, simulation)
-    plan = federated_plan(federation, "ldpdc", {"per_class": 2, "L": 10}, epsilon, 1e-5)
+    plan = federated_plan(federation, method, settings, epsilon, 1e-5)
     give_budgets(folder, simulation, plan)
     with superlink(folder / "server", federation), running_sites(folder, federation, 120.0) as children:
         transport = FlowerTransport(folder / "server", federation, patience)
@@ -104,16 +118,32 @@ def simulation(**changes: Any) -> Simulation:
     return Simulation(**{"data": DataReference(data="digits"), "sites": 2, **changes})
 
 
+def test_without_a_network_a_run_has_the_same_bits(tmp_path: Path) -> None:
+    """What is measured over sites in one process (benchmarks/federated.py) is what Flower's processes would have made."""
+    kind = simulation(noise="shared", insecure_seed=5)
+    settings = {"per_class": 1, "T": 2, "L": 50, "networks": 1, "width": 4, "epochs": 1, "waves": 8}
+    with at_work(tmp_path / "flower", kind, method="elixir", settings=settings) as (federation, over_flower, _, plan):
+        out = tmp_path / "flower" / "out"
+        released = [run_federated(tmp_path / "flower" / "server", federation, over_flower, plan, out, Silent()).release]
+    federation = set_up(tmp_path / "here", kind)
+    give_budgets(tmp_path / "here", kind, plan)
+    with in_this_process(tmp_path / "here", federation, print) as here:
+        out = tmp_path / "here" / "out"
+        released.append(run_federated(tmp_path / "here" / "server", federation, here, plan, out, Silent()).release)
+    first, second = (read_release(release).x for release in released)
+    assert first.tobytes() == second.tobytes() and first.std() > 0
+
+
 def test_a_site_killed_in_the_middle_ends_the_round_and_the_run_goes_on_when_it_is_back(tmp_path: Path) -> None:
     with at_work(tmp_path, simulation(noise="shared"), patience=45.0) as (federation, transport, children, plan):
         exchange, killed = transport.exchange, []
 
-        def killing(frames: Any) -> Any:
+        def killing(frames: Any, answers: int = 1) -> Any:
             if any(len(asked) == 2 for asked in frames.values()) and not killed:  # both answers of the groups
                 children[1].send_signal(signal.SIGKILL)
                 children[1].wait()
                 killed.append(True)
-            return exchange(frames)
+            return exchange(frames, answers)
 
         transport.exchange = killing  # type: ignore[method-assign]
         with pytest.raises(VaultUnreachable, match="Site 'site-2'"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,18 @@ def test_a_damaged_federation_file_is_a_sentence(content: bytes, tmp_path: Path)
             read()
     with pytest.raises(DataNotFound):
         Federation.read(tmp_path / "nowhere")
+
+
+def test_a_site_joins_once(tmp_path: Path) -> None:
+    """Nobody connects in the place of another, and a file with too few keys is a sentence."""
+    made = set_up(tmp_path, simulation())
+    for nodes in ((made.nodes[0], made.nodes[0]), made.nodes[:1], (*made.nodes, "x")):
+        with pytest.raises(BadInput, match="a node key of its own"):
+            replace(made, nodes=nodes)
+        values = json.loads((tmp_path / "server" / "federation.json").read_text())
+        (tmp_path / "federation.json").write_text(json.dumps({**values, "nodes": list(nodes)}))
+        with pytest.raises(BadInput, match="a node key of its own"):
+            Federation.read(tmp_path)
 
 
 def test_sites_and_server_begin_by_commands(cli: Cli, tmp_path: Path) -> None:

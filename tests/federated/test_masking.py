@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from scipy import stats
 
 from limbeck.errors import BadInput, WallBreach
 from limbeck.privacy.federation import Terms
-from limbeck.vault.masking import MaskKey, MaskKeys, check_keys, context_of, stream, unmasked
+from limbeck.vault.masking import MaskKey, MaskKeys, _signed_bytes, check_keys, context_of, stream, unmasked
 from limbeck.vault.private_folder import folder_of
 
 GRANT = "a" * 32
@@ -128,6 +129,58 @@ def test_the_server_cannot_come_in_between(tmp_path: Path) -> None:
         WallBreach, match="another one for this site"
     ):  # signed once, by a copy of the site that lost its key
         sites[0].mask(GRANT, [own.offer(GRANT), *keys[1:]], context_of(0), 1)
+
+
+FIELD = 2**255 - 19
+
+
+def with_its_top_bit(key: bytes) -> bytes:
+    """X25519 does not look at it (RFC 7748), so this is the same point in other bytes."""
+    return key[:31] + bytes([key[31] | 0x80])
+
+
+def beside_it(key: bytes) -> bytes:
+    """The point plus the one of order two, u -> 1 / u. A secret is a multiple of eight, so both agree on the same with it."""
+    return pow(int.from_bytes(key, "little"), -1, FIELD).to_bytes(32, "little")
+
+
+def as_its_own(site: MaskKeys, public: str) -> MaskKey:
+    """What a site signs that does not know the secret."""
+    return MaskKey(site.site, public, site._owner.sign(_signed_bytes(site.terms, site.site, GRANT, public)).hex())
+
+
+@pytest.mark.parametrize("spelt", [with_its_top_bit, beside_it])
+def test_a_site_that_offers_anothers_key_takes_no_mask_off(spelt: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The site between the two adds for the one and subtracts for the other. The streams must not be the same."""
+    first, middle, rogue = federation(tmp_path, collusion=1)
+    keys = offered([first, middle, rogue])
+    copied = spelt(bytes.fromhex(keys[0].public_key))
+    secret = middle._secret(GRANT)
+    agreed = [
+        secret.exchange(X25519PublicKey.from_public_bytes(key)) for key in (bytes.fromhex(keys[0].public_key), copied)
+    ]
+    assert agreed[0] == agreed[1]  # else this is no attack
+    mask = middle.mask(GRANT, [*keys[:2], as_its_own(rogue, copied.hex())], context_of(0), 1000)
+    assert stats.chisquare(np.bincount(mask.view(np.uint8), minlength=256)).pvalue > 1e-9
+
+
+@pytest.mark.parametrize("spelt", [str.upper, " {}".format, "{}00".format, lambda key: key[:-2]])
+def test_a_key_has_one_spelling(spelt: Callable[[str], str], tmp_path: Path) -> None:
+    sites = federation(tmp_path)
+    keys = offered(sites)
+    for whose in (0, 2):
+        wrong = as_its_own(sites[2], spelt(keys[whose].public_key))
+        with pytest.raises(WallBreach, match="64 hexadecimal digits"):
+            sites[1].mask(GRANT, [*keys[:2], wrong], context_of(0), 1)
+
+
+@pytest.mark.parametrize("point", [0, 1, FIELD - 1, FIELD])
+def test_a_key_with_which_all_secrets_agree_on_the_same_is_refused(point: int, tmp_path: Path) -> None:
+    sites = federation(tmp_path)
+    keys = offered(sites)
+    wrong = as_its_own(sites[2], point.to_bytes(32, "little").hex())
+    with pytest.raises(WallBreach, match="hides nothing"):
+        sites[1].mask(GRANT, [*keys[:2], wrong], context_of(0), 1)
 
 
 def test_a_key_is_signed_for_the_terms(tmp_path: Path) -> None:

@@ -224,6 +224,56 @@ def test_the_server_cannot_turn_masks_off_or_use_them_twice(tmp_path: Path) -> N
     assert other == say.Failed("run_conflict")
 
 
+def test_a_forgotten_answer_is_not_masked_again(tmp_path: Path) -> None:
+    """A second sum under a stream that was used would give the difference of the two away: also when the first one is gone."""
+    federated, grant = masked(tmp_path)
+    keys = federated.vault._mask_keys(grant)
+    own = own_grant(federated, grant, "s0")
+    federated.vault.ask(grant, "sums", 0, Identity())
+    federated.vault.forget(grant, "sums", 1)
+    for mapping in (Identity(), Identity(scale=2.0)):
+        assert told(federated, "s0", say.AskMasked(own, "sums", 0, mapping, keys)) == say.Failed("run_conflict")
+    for index in (-1, 3, 2**40):
+        reply = told(federated, "s0", say.AskMasked(own, "sums", index, Identity(), keys))
+        assert reply in (say.Failed("wall_breach"), say.Failed("malformed"))
+    assert federated.vault.drawn(grant) == {"sums": 1}
+
+
+def test_a_site_that_runs_twice_gives_one_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes of one site over one ledger compute one answer at the same time: what the first stored is given by both."""
+    federated, grant = masked(tmp_path)
+    keys, own = federated.vault._mask_keys(grant), own_grant(federated, grant, "s0")
+    request = say.AskMasked(own, "sums", 0, Identity(), keys)
+    first = told(federated, "s0", request)
+    federated.restarted()
+    monkeypatch.setattr(Ledger, "fetch", lambda *_: None)  # the second looked before the first had stored
+    again, other = told(federated, "s0", request), told(federated, "s1", request)
+    assert isinstance(first, say.Masked) and isinstance(again, say.Masked)
+    assert (first.values == again.values).all() and other == say.Failed(
+        "wall_breach"
+    )  # not booked under that name there
+
+
+def test_answers_masked_by_another_version_are_not_given_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sites that masked a round differently would add up to noise, unnoticed."""
+    federated, grant = masked(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("limbeck.vault.masked.PROTOCOL", 1)
+        federated.vault.ask(grant, "sums", 0, Identity())
+    with pytest.raises(RunConflict):
+        federated.vault.ask(grant, "sums", 0, Identity())
+    federated.vault.ask(grant, "sums", 1, Identity())
+
+
+def test_masks_are_the_terms_choice_and_not_the_servers(tmp_path: Path) -> None:
+    federated = Federated(tmp_path, "site")
+    grant = federated.vault.grant(plan_of(), "1" * 32)
+    own = own_grant(federated, grant, "s0")
+    for request in (say.OfferKey(own), say.AskMasked(own, "sums", 0, Identity(), ())):
+        assert told(federated, "s0", request) == say.Failed("wall_breach")
+    assert federated.vault.drawn(grant) == {"sums": 0}
+
+
 def test_sites_that_are_asked_different_things_give_noise(tmp_path: Path) -> None:
     federated, grant = masked(tmp_path)
     keys, parts = federated.vault._mask_keys(grant), []

@@ -131,6 +131,20 @@ def test_a_query_with_far_less_noise_than_the_others_is_calibrated_too() -> None
         calibrate(lambda s: queries_at(s * 1e-9), 1.0, DELTA)
 
 
+@pytest.mark.parametrize("sample", [15, 65])
+def test_the_search_begins_where_every_query_can_be_priced(sample: int) -> None:
+    """Elixir's noise at a few settings: from the lowest multiplier a query's own came out a hair below what can be priced."""
+
+    def queries_at(noise: float) -> tuple[ClippedSum, ...]:
+        own = noise * (sample / 6000) * math.sqrt(2 / (1 - 0.25))
+        return (
+            ClippedSum(label="s", map="identity", clip=1.0, noise_multiplier=own, rate=(sample / 6000,), count=2),
+            ClippedSum(label="whole", map="identity", clip=1.0, noise_multiplier=2 * noise),
+        )
+
+    assert queries_at(calibrate(queries_at, 5.0, DELTA, "rdp"))[0].noise_multiplier > accountants.SMALLEST_MULTIPLIER
+
+
 def assert_kept(epsilon: float) -> None:
     noise = calibrate_sampled_gaussian(0.03, 250, epsilon, 1e-5)
     assert 0.5 * epsilon < sampled_gaussian(0.03, 250, noise, 1e-5).epsilon <= epsilon

@@ -61,6 +61,13 @@ class Federation:
     address: str
     nodes: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.nodes) != len(self.terms.sites) or len(set(self.nodes)) != len(self.nodes):
+            raise BadInput(
+                f"Each of the {len(self.terms.sites)} sites connects with a node key of its own; of the {len(self.nodes)} given, "
+                f"{len(set(self.nodes))} are different."
+            )
+
     def write(self, folder: Path) -> None:
         values = {
             "terms": self.terms.to_dict(),

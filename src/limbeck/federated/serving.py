@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from limbeck.errors import BadInput, BudgetRefused
@@ -44,10 +45,12 @@ def take_terms(folder: Path, received: Path | None) -> Federation:
     return Federation.read(folder)
 
 
-def serve_site(
-    folder: Path, federation: Federation, site: Site, log: Log, ended: threading.Event, ready: Callable[[], None]
-) -> None:
-    """Guarantee: serves no data set that its owner has not set a budget for, and none that does not fit the federation."""
+@contextlib.contextmanager
+def open_desk(federation: Federation, site: Site, log: Log) -> Iterator[Desk]:
+    """A site's desk, until the block ends. What carries its frames is for the caller to say.
+
+    Guarantee: serves no data set that its owner has not set a budget for, and none that does not fit the federation.
+    """
     source = source_of(site)
     source.schema.require_confirmed()
     require_fitting(federation.schema, site.site, source.schema)
@@ -57,12 +60,18 @@ def serve_site(
     with Ledger.open(book, create=False) as ledger:
         if not ledger.has_budget(source.schema.name):
             raise _no_budget(source.schema.name, book)
-        randomness = Randomness(site.insecure_seed)
-        desk: Desk = desk_of(source, ledger, federation.terms, site.site, randomness, "cpu", log)
-        with supernode(folder, federation.address) as (child, runtime):
-            ready()
-            serve(desk, folder, child, runtime, log, ended)
+        desk = desk_of(source, ledger, federation.terms, site.site, Randomness(site.insecure_seed), "cpu", log)
+        yield desk
         desk.end()
+
+
+def serve_site(
+    folder: Path, federation: Federation, site: Site, log: Log, ended: threading.Event, ready: Callable[[], None]
+) -> None:
+    """A site's desk behind Flower."""
+    with open_desk(federation, site, log) as desk, supernode(folder, federation.address) as (child, runtime):
+        ready()
+        serve(desk, folder, child, runtime, log, ended)
 
 
 def _no_budget(dataset: str, ledger: Path) -> BudgetRefused:

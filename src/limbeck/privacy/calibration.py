@@ -49,7 +49,8 @@ def calibrate(
         return flat
 
     # A query over a small sample may have far less noise than the multiplier; the search stays where all can be priced.
-    lowest = SMALLEST_MULTIPLIER / min(1.0, *(term.noise for term in terms(1.0)))
+    # By a hair, because a query rounds on the way from the multiplier to its own noise.
+    lowest = SMALLEST_MULTIPLIER * (1 + 1e-12) / min(1.0, *(term.noise for term in terms(1.0)))
     # The cheap accountant brackets the answer for the dear one: a fine privacy-loss grid takes half a second.
     safe = _root_from_above(lambda s: epsilon_rdp(terms(s), delta) - epsilon, epsilon, lowest)
     if accountant == "rdp" or has_subsets(terms(safe)):

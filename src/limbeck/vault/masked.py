@@ -23,7 +23,7 @@ from limbeck.vault.api import Answer, Asked, Grant
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
 from limbeck.vault.maps import Map
-from limbeck.vault.masking import MaskKey, MaskKeys, context_of
+from limbeck.vault.masking import PROTOCOL, MaskKey, MaskKeys, context_of
 from limbeck.vault.noise import Randomness
 from limbeck.vault.source import PrivateSource
 
@@ -117,7 +117,8 @@ class MaskedVault(LocalVault):
 
     def _context(self, grant: Grant, label: str, index: int, mapping: Map, shape: tuple[int, int]) -> bytes:
         queries = [query.to_dict() for query in grant.plan.queries]
-        return context_of(self._masks.terms.digest(), grant.id, queries, label, index, mapping.digest(), list(shape))
+        said = (self._masks.terms.digest(), grant.id, queries, label, index, mapping.digest(), list(shape))
+        return context_of(PROTOCOL, *said)
 
     def _booked_text(self, plan: Plan) -> str:
         """Also the terms: what was booked for masked sums is never answered otherwise, nor under other terms."""

@@ -7,9 +7,12 @@ pair's key gives a ChaCha20 stream of 64-bit numbers. The earlier site adds it, 
     y_i = x_i + sum over j > i of m_ij - sum over j < i of m_ji  (mod 2^64),      sum of y_i = sum of x_i  (mod 2^64)
 
 Guarantee: as long as two sites keep their keys to themselves, their y are uniform but for their sum, to whoever cannot break
-X25519 and ChaCha20. The stream's key is bound to all that must be equal on both sides (`context`): terms, grant, queries, label,
-number of the answer, map and shape. Sites that were told different things get masks that do not cancel, and the server noise.
-A stream is never used for two sums: the first answer to a question is stored, and no other one is ever given for its context.
+X25519 and ChaCha20, whatever the server and all other sites do. The stream's key is bound to all that must be equal on both
+sides (`context`): terms, grant, queries, label, number of the answer, map and shape. Sites that were told different things get
+masks that do not cancel, and the server noise. It is bound to the pair as well, its names and public keys: a site may offer
+another one's key as its own (it need not know the secret for that, and there are several spellings of a key), and a third site,
+which would add the stream for the one and subtract it for the other, would be left without a mask. A stream is never used for
+two sums: the first answer to a question is stored, and no other one is ever given for its context.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +41,12 @@ from limbeck.privacy.federation import Terms
 from limbeck.vault.private_folder import folder_of
 
 NAME = "mask"
+# Of the masks. 1, of versions before 0.7.0, did not bind a stream to its pair. Sites of different protocols refuse each other's
+# keys, because what is signed differs, and an answer that was masked by another one is not given again.
+PROTOCOL = 2
 # What is signed can be taken for nothing else that the key signs: a certificate begins with a brace.
-PURPOSE = b"limbeck mask key 1\0"
+PURPOSE = b"limbeck mask key %d\0" % PROTOCOL
+_PUBLIC = re.compile(r"[0-9a-f]{64}")
 Words = NDArray[np.uint64]
 
 
@@ -79,8 +87,8 @@ class MaskKeys:
         total = np.zeros(count, dtype=np.uint64)
         for other, key in enumerate(keys):
             if other != mine:
-                shared = secret.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(key.public_key)))
-                words = stream(shared, context, count)
+                pair = (keys[min(mine, other)], keys[max(mine, other)])
+                words = stream(_agreed(secret, key), _context_of_a_pair(context, *pair), count)
                 total = total + words if mine < other else total - words
         return total
 
@@ -98,6 +106,8 @@ def check_keys(terms: Terms, grant: str, keys: Sequence[MaskKey]) -> None:
     """Guarantee: returns only if each site of the terms, in their order, has signed its key for this very grant."""
     if tuple(key.site for key in keys) != terms.sites:
         raise WallBreach("The list of keys is not that of the federation's sites.")
+    if not all(_PUBLIC.fullmatch(key.public_key) for key in keys):
+        raise WallBreach("A public key of masks has 64 hexadecimal digits, in small letters.")
     if len({key.public_key for key in keys}) != len(keys):
         raise WallBreach("Two sites have the same key.")
     for key, owner in zip(keys, terms.keys, strict=True):
@@ -110,7 +120,7 @@ def check_keys(terms: Terms, grant: str, keys: Sequence[MaskKey]) -> None:
 
 def stream(shared: bytes, context: bytes, count: int) -> Words:
     """So many uniform 64-bit numbers of one pair, for one answer. Guarantee: another context is another key."""
-    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"limbeck mask 1\0" + context).derive(shared)
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"limbeck mask %d\0" % PROTOCOL + context).derive(shared)
     cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
     return np.frombuffer(cipher.update(bytes(8 * count)), dtype="<u8").astype(np.uint64)
 
@@ -128,8 +138,20 @@ def context_of(*parts: object) -> bytes:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
 
 
+def _context_of_a_pair(context: bytes, earlier: MaskKey, later: MaskKey) -> bytes:
+    return context_of(context.hex(), earlier.site, earlier.public_key, later.site, later.public_key)
+
+
 def _signed_bytes(terms: Terms, site: str, grant: str, public: str) -> bytes:
     return PURPOSE + context_of(terms.digest(), site, grant, public)
+
+
+def _agreed(secret: X25519PrivateKey, key: MaskKey) -> bytes:
+    """The secret of a pair, before it is bound to anything."""
+    try:
+        return secret.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(key.public_key)))
+    except ValueError:  # one of the few points at which every secret agrees on the same
+        raise WallBreach(f"The key of site '{key.site}' is one that hides nothing.") from None
 
 
 def _public_text(secret: X25519PrivateKey) -> str:
