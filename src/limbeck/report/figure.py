@@ -6,6 +6,7 @@ import contextlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib
@@ -81,7 +82,8 @@ def bar_picture(groups: Mapping[str, Bars], names: Sequence[str], *, title: str,
         axes.set_xticks(range(len(names)), [one_line(name) for name in names], rotation=30 if len(names) > 5 else 0)
         axes.set_ylim(0, 100)
         axes.set_axisbelow(True)
-        return _finished(figure, axes, title, y_title, len(groups))
+        # Bars fill the picture, so their names stand beside it.
+        return _finished(figure, axes, title, y_title, len(groups), {"loc": "upper left", "bbox_to_anchor": (1, 1)})
 
 
 @contextlib.contextmanager
@@ -98,7 +100,9 @@ def _blank() -> tuple[Any, Any]:
     return figure, figure.add_subplot()
 
 
-def _finished(figure: Any, axes: Any, title: str, y_title: str, drawn: int) -> bytes:
+def _finished(
+    figure: Any, axes: Any, title: str, y_title: str, drawn: int, place: Mapping[str, Any] = MappingProxyType({})
+) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     axes.set_ylabel(one_line(y_title), color=INK)
@@ -107,7 +111,7 @@ def _finished(figure: Any, axes: Any, title: str, y_title: str, drawn: int) -> b
     axes.grid(axis="y", color=LINE, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     if drawn > 1:
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, **place)
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
