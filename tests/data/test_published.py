@@ -249,6 +249,37 @@ def test_sets_as_dpimagebench_prepares_them(tmp_path: Path, name: str, layout: s
     assert loaded(folder, schema, "test").y.tolist() == [0]  # one class of two
 
 
+@pytest.mark.parametrize(("make", "label"), [(celeba, "gender"), (places, None), (prepared, None)])
+def test_pictures_in_pieces_are_those_that_are_held(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], label: str | None
+) -> None:
+    make(folder)
+    schema = schema_of(tmp_path / "s.toml", folder, label)
+    whole = loaded(folder, schema)
+    monkeypatch.setenv("LIMBECK_MEMORY", "1")
+    stream = open_source(str(folder), schema_path=schema).stream()
+    assert stream is not None and stream.room == whole.x.nbytes and stream.marks() == stream.marks()
+    with stream.opened() as cursor:
+        first, rest = cursor.take(2), cursor.take(100)
+    assert (first[0], rest[0]) == (2, len(whole) - 2)
+    np.testing.assert_array_equal(np.concatenate([first[1].x, rest[1].x]), whole.x)
+    np.testing.assert_array_equal(np.concatenate([first[1].y, rest[1].y]), whole.y)
+    with stream.opened() as cursor:
+        there, chosen = cursor.take(100, np.array([1, 2, 90]))
+    assert there == len(whole)
+    np.testing.assert_array_equal(chosen.x, whole.x[1:3])
+
+
+def test_arrays_are_held(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    medmnist(folder)
+    schema = schema_of(tmp_path / "s.toml", folder)
+    monkeypatch.setattr("limbeck.data.streams.memory.available", lambda: 1000)
+    source = open_source(str(folder), schema_path=schema)
+    assert source.stream() is None
+    with pytest.raises(TooLarge, match="has to be held whole"):
+        source.load()
+
+
 # What is wrong is said in a sentence, before and after a schema is there
 
 

@@ -146,7 +146,10 @@ def _open_published(layout: Layout, path: Path, split: str, schema: Schema) -> D
     def read(schema: Schema) -> Records:
         return layout.open(path, split, schema.label).records(schema)
 
-    return DataSource(schema, f"{_shown(path)}:{split}", read)
+    def stream(schema: Schema) -> RecordStream | None:
+        return layout.open(path, split, schema.label).stream(schema)
+
+    return DataSource(schema, f"{_shown(path)}:{split}", read, streamer=stream)
 
 
 def _beside(path: Path) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from limbeck.data.published.found import Pictures
 from limbeck.data.published.layout import Layout, chosen_label, names_in
 from limbeck.data.published.lists import lines_of
+from limbeck.data.streams.marks import mark_file, mark_files
 from limbeck.errors import DataNotFound, DataUnreadable
 
 ATTRIBUTES, PARTITION, FOLDER = "list_attr_celeba.txt", "list_eval_partition.txt", "img_align_celeba"
@@ -51,6 +52,7 @@ def open_split(path: Path, split: str, label: str | None) -> Pictures:
         classes,
         [partial(Path, folder, Path(name).name) for name, _ in there],
         [classed(values) for _, values in there],
+        lambda: (mark_file(path / ATTRIBUTES), mark_files(folder, (Path(name).name for name, _ in there))),
     )
 
 

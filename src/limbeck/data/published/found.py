@@ -12,7 +12,11 @@ import numpy as np
 
 from limbeck.data import images, pairs
 from limbeck.data.limits import require_count, require_room
+from limbeck.data.published.pieces import PictureStream
 from limbeck.data.records import Array, Records, as_records
+from limbeck.data.streams.marks import Mark
+from limbeck.data.streams.memory import require_memory
+from limbeck.data.streams.stream import RecordStream
 from limbeck.data.survey_pictures import form_of, looks_medical
 from limbeck.data.surveyed import Survey
 from limbeck.errors import DataUnreadable
@@ -26,6 +30,10 @@ class Found(Protocol):
 
     def records(self, schema: Schema) -> Records: ...
 
+    def stream(self, schema: Schema) -> RecordStream | None:
+        """None where the records cannot be read in pieces."""
+        ...
+
     def survey(self) -> Survey: ...
 
 
@@ -34,7 +42,7 @@ class Pictures:
     """Image files, or members of an archive, each with its class.
 
     pictures: of each record what gives the file or its bytes. labels: indices of `classes`, None for a record that is of no class
-    of this label. label: what the classes are of.
+    of this label. label: what the classes are of. marks: what tells its files from other ones.
     """
 
     where: str
@@ -42,9 +50,10 @@ class Pictures:
     classes: tuple[str, ...]
     pictures: Sequence[Callable[[], bytes | Path]] = field(repr=False)
     labels: Sequence[int | None] = field(repr=False)
+    marks: Callable[[], tuple[Mark, ...]] = field(repr=False)
 
-    def records(self, schema: Schema) -> Records:
-        """Those of a class of the schema; a record of any other class is left out, which depends on that record alone."""
+    def stream(self, schema: Schema) -> PictureStream:
+        """Records of the schema's classes; one of any other class is left out, which depends on that record alone."""
         pairs.require_records(schema, self.where)
         index = {name: place for place, name in enumerate(schema.classes)}
         unknown = [name for name in schema.classes if name not in self.classes]
@@ -54,17 +63,24 @@ class Pictures:
                 f"{self.where} has no class '{unknown[0]}' by the label '{self.label}'; its classes are: {known}."
             )
         places = [index.get(name) for name in self.classes]
-        chosen = [(row, places[label]) for row, label in enumerate(self.labels) if label is not None]
-        rows = [(row, place) for row, place in chosen if place is not None]
+        classed = [(row, places[label]) for row, label in enumerate(self.labels) if label is not None]
+        rows = [(row, place) for row, place in classed if place is not None]
         if not rows:
             raise DataUnreadable(f"{self.where} holds no record of the classes of '{schema.name}'.")
-        kind = images.raw_dtype(schema)
         require_count(len(rows), schema, self.where)
-        require_room(len(rows) * schema.numbers * np.dtype(kind).itemsize, self.where, schema)
-        x = np.empty((len(rows), *schema.shape), dtype=kind)
-        for number, (row, _) in enumerate(rows):
-            x[number] = images.decode(self.pictures[row](), schema, f"{self.where}, picture {row + 1}")
-        return as_records(x, np.array([place for _, place in rows], dtype=np.int64), schema, self.where)
+
+        def decoded(place: int) -> Array:
+            row = rows[place][0]
+            return images.decode(self.pictures[row](), schema, f"{self.where}, picture {row + 1}")
+
+        return PictureStream(self.where, schema, [place for _, place in rows], decoded, self.marks)
+
+    def records(self, schema: Schema) -> Records:
+        stream = self.stream(schema)
+        require_room(stream.room, self.where, schema)
+        with stream.opened() as cursor:
+            _, found = cursor.take(len(stream.y))
+        return as_records(found.x, found.y, schema, self.where)
 
     def survey(self) -> Survey:
         counts = Counter(label for label in self.labels if label is not None)
@@ -108,8 +124,12 @@ class Arrays:
                 f"'{schema.name}' lists {len(schema.classes)}."
             )
         pairs.judge(*self.headers, schema, Path(self.where))
+        require_memory(sum(header.room for header in self.headers), self.where)
         x, y = self.load()
         return as_records(x, y, schema, self.where)
+
+    def stream(self, schema: Schema) -> None:
+        """Packed as a whole, and turned: these are held."""
 
     def survey(self) -> Survey:
         pairs.judge(*self.headers, None, Path(self.where))

@@ -9,6 +9,7 @@ from pathlib import Path
 from limbeck.data.published.found import Pictures
 from limbeck.data.published.layout import Layout, chosen_label, names_in
 from limbeck.data.published.lists import lines_of
+from limbeck.data.streams.marks import mark_file, mark_files
 from limbeck.errors import DataNotFound, DataUnreadable
 
 CATEGORIES = "categories_places365.txt"
@@ -39,6 +40,7 @@ def open_split(path: Path, split: str, label: str | None) -> Pictures:
         classes,
         [partial(Path, file) for file in inside],
         [int(words[1]) for _, words in found],
+        lambda: (mark_file(listed), mark_files(folder, (str(file.relative_to(folder)) for file in inside))),
     )
 
 

@@ -15,6 +15,7 @@ from limbeck.data import faults
 from limbeck.data.limits import require_room
 from limbeck.data.published.found import Pictures
 from limbeck.data.published.layout import Layout, chosen_label, names_in, only_one
+from limbeck.data.streams.marks import mark_file
 from limbeck.errors import DataUnreadable
 
 SPLITS = ("train", "test")
@@ -51,6 +52,7 @@ def open_split(path: Path, split: str, label: str | None) -> Pictures:
         _class_names(path, 1 + max(both, default=-1)),
         [partial(kept.picture, name) for name, _ in listed],
         [number for _, number in listed],
+        lambda: (mark_file(file),),
     )
 
 
