@@ -16,33 +16,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limbeck.data.source import DataSource
 from limbeck.experiments import scored as scoring
 from limbeck.report.comparison_table import comparison_page
-from limbeck.vault.ledger import Ledger
+from working import spend
 
 Cli = Callable[..., Any]
 TWO = ("compare", "digits", "--methods", "ldpdc,dpmix", "--set", "ldpdc.sigma=2", "--set", "dpmix.sigma=2")
 SMALL = ("--set", "ldpdc.per_class=1", "--set", "dpmix.per_class=1", "--models", "linear", "--networks", 2)
-
-
-def spend() -> tuple[float, int]:
-    with Ledger.open() as ledger:
-        account = ledger.account("digits")
-    return (account.spent_epsilon, len(account.bookings)) if account else (0.0, 0)
-
-
-@pytest.fixture
-def budget(cli: Cli) -> None:
-    assert cli("budget", "set", "digits", "--epsilon", 4, "--delta", 1e-3).code == 0
-
-
-@pytest.fixture
-def never_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(self: DataSource) -> None:
-        raise AssertionError("a record was read")
-
-    monkeypatch.setattr(DataSource, "load", load)
 
 
 def test_every_set_is_booked_made_and_scored(cli: Cli, budget: None, tmp_path: Path) -> None:

@@ -11,37 +11,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limbeck.data.source import DataSource
 from limbeck.errors import BadInput
 from limbeck.experiments import scored as scoring
 from limbeck.experiments.jobs import Cost
 from limbeck.experiments.sweep_plan import Sweep, plan_jobs
 from limbeck.report.sweep_figure import Line, draw_curve
 from limbeck.vault.ledger import Ledger
-from working import DataReference
+from working import DataReference, spend
 
 Cli = Callable[..., Any]
 SMALL = ("sweep", "digits", "--method", "ldpdc", "--set", "L=10", "--models", "linear", "--networks", 1)
 VARY = ("--vary", "sigma=2,4", "--vary", "per_class=1", "--repeat", 2)
-
-
-def spend() -> tuple[float, int]:
-    with Ledger.open() as ledger:
-        account = ledger.account("digits")
-    return (account.spent_epsilon, len(account.bookings)) if account else (0.0, 0)
-
-
-@pytest.fixture
-def budget(cli: Cli) -> None:
-    assert cli("budget", "set", "digits", "--epsilon", 100, "--delta", 1e-3).code == 0
-
-
-@pytest.fixture
-def never_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(self: DataSource) -> None:
-        raise AssertionError("a record was read")
-
-    monkeypatch.setattr(DataSource, "load", load)
 
 
 def test_a_sweep_books_makes_and_scores_every_set(cli: Cli, budget: None, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from limbeck.data import DataSource
 from limbeck.errors import DataUnreadable, OutputFault, RunConflict
@@ -32,6 +32,20 @@ from limbeck.vault.ledger.address import may_exist
 from limbeck.vault.ledger.commands import naming
 
 FORMAT = 1
+Planned = tuple[Sequence[Job], DataSource]
+
+
+class Asked(Protocol):
+    """What a sweep and a comparison both say: on which records their sets are scored, and by which models."""
+
+    @property
+    def test(self) -> str: ...
+    @property
+    def models(self) -> tuple[str, ...] | None: ...
+    @property
+    def preset(self) -> str | None: ...
+    @property
+    def networks(self) -> int | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +60,24 @@ class BookedSets:
     jobs: Sequence[Job]
     source: DataSource
     test: DataSource
+
+    @classmethod
+    def of(
+        cls, noun: str, file: Path, asked: Asked, described: Mapping[str, Any], request: Request, planned: Planned
+    ) -> BookedSets:
+        """described: the specification, without where the records and the budgets are. planned: the sets, and their records."""
+        jobs, source = planned
+        where = {"data": request.data.data, "ledger": str(request.options.ledger_path.absolute())}
+        return cls(
+            noun=noun,
+            file=file,
+            specification={**described, **where},
+            request=request,
+            judging=Judging(models=asked.models, preset=asked.preset, networks=asked.networks),
+            jobs=jobs,
+            source=source,
+            test=replace(request.data, data=asked.test, part=None).source("test"),
+        )
 
     def price(self, reporter: Reporter, only_price: bool) -> dict[str, Any]:
         """Price everything, and refuse what the budget does not cover.

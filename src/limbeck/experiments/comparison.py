@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from limbeck.evaluate.evaluation import Evaluation
 from limbeck.experiments.booked_sets import BookedSets, evaluations
 from limbeck.experiments.comparison_plan import METHOD, Comparison, plan_comparison
 from limbeck.experiments.jobs import Job
-from limbeck.experiments.scored import Judging
 from limbeck.files import write_atomic
 from limbeck.progress import Reporter
 from limbeck.report.comparison_figure import draw_bars
@@ -41,20 +39,8 @@ def run_comparison(
     Guarantee: no record is read and nothing is booked unless the budget covers all sets that are still to be made.
     """
     jobs, source = plan_comparison(comparison, request.data, out)
-    sets = BookedSets(
-        noun="comparison",
-        file=out / NAME,
-        specification={
-            **comparison.described(),
-            "data": request.data.data,
-            "ledger": str(request.options.ledger_path.absolute()),
-        },
-        request=request,
-        judging=Judging(models=comparison.models, preset=comparison.preset, networks=comparison.networks),
-        jobs=jobs,
-        source=source,
-        test=replace(request.data, data=comparison.test, part=None).source("test"),
-    )
+    described = comparison.described()
+    sets = BookedSets.of("comparison", out / NAME, comparison, described, request, (jobs, source))
     price = sets.price(reporter, only_price)
     if only_price:
         return {"out": str(out), "price": price, "methods": [_priced(job) for job in jobs if job.repeat == 1]}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.experiments.booked_sets import BookedSets, evaluations
 from limbeck.experiments.jobs import Job
-from limbeck.experiments.scored import Judging
 from limbeck.experiments.sweep_plan import Sweep, plan_jobs
 from limbeck.files import write_atomic
 from limbeck.privacy.numbers import finite_or_word
@@ -39,16 +38,7 @@ def run_sweep(
     Guarantee: no record is read and nothing is booked unless the budget covers all sets that are still to be made.
     """
     jobs, source = plan_jobs(sweep, request.data, out)
-    sets = BookedSets(
-        noun="sweep",
-        file=out / NAME,
-        specification=_specification(sweep, request),
-        request=request,
-        judging=Judging(models=sweep.models, preset=sweep.preset, networks=sweep.networks),
-        jobs=jobs,
-        source=source,
-        test=replace(request.data, data=sweep.test, part=None).source("test"),
-    )
+    sets = BookedSets.of("sweep", out / NAME, sweep, _described(sweep), request, (jobs, source))
     price = sets.price(reporter, only_price)
     if only_price:
         return {"out": str(out), "price": price, "points": [_priced(job) for job in jobs if job.repeat == 1]}
@@ -58,12 +48,12 @@ def run_sweep(
     return {"out": str(out), "price": price, "ledger_created": created, **result}
 
 
-def _specification(sweep: Sweep, request: Request) -> dict[str, Any]:
+def _described(sweep: Sweep) -> dict[str, Any]:
     values = asdict(sweep)
     values["vary"] = [[key, *each] for key, each in sweep.vary.items()]
     values["models"] = None if sweep.models is None else list(sweep.models)
     values["epsilon"] = None if sweep.epsilon is None else finite_or_word(sweep.epsilon)
-    return {**values, "data": request.data.data, "ledger": str(request.options.ledger_path.absolute())}
+    return values
 
 
 def _points(jobs: Sequence[Job]) -> list[dict[str, Any]]:
