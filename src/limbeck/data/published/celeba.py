@@ -20,6 +20,12 @@ from limbeck.errors import DataNotFound, DataUnreadable
 ATTRIBUTES, PARTITION, FOLDER = "list_attr_celeba.txt", "list_eval_partition.txt", "img_align_celeba"
 LAST_OF_TRAIN, FIRST_OF_TEST = 162_770, 182_638
 PARTS = {"train": "0", "test": "2"}
+NAMES = """
+5_o_Clock_Shadow Arched_Eyebrows Attractive Bags_Under_Eyes Bald Bangs Big_Lips Big_Nose Black_Hair Blond_Hair Blurry
+Brown_Hair Bushy_Eyebrows Chubby Double_Chin Eyeglasses Goatee Gray_Hair Heavy_Makeup High_Cheekbones Male
+Mouth_Slightly_Open Mustache Narrow_Eyes No_Beard Oval_Face Pale_Skin Pointy_Nose Receding_Hairline Rosy_Cheeks Sideburns
+Smiling Straight_Hair Wavy_Hair Wearing_Earrings Wearing_Hat Wearing_Lipstick Wearing_Necklace Wearing_Necktie Young
+"""
 # DataLens: of three colours of hair; a face that has several of them, or none, is in no class.
 GENDER, HAIR = "gender", "hair"
 COLOURS = {"Black_Hair": "black", "Blond_Hair": "blond", "Brown_Hair": "brown"}
@@ -33,8 +39,9 @@ def open_split(path: Path, split: str, label: str | None) -> Pictures:
     lines = lines_of(path / ATTRIBUTES)
     next(lines, None)  # how many there are
     names = (next(lines, None) or (0, []))[1]
-    if not names:
-        raise DataUnreadable(f"{path / ATTRIBUTES} names no attribute in its second line.")
+    # Other words may be the first record of some other list, which no message may show.
+    if not names or not set(names) <= set(NAMES.split()) or len(set(names)) != len(names):
+        raise DataUnreadable(f"{path / ATTRIBUTES} does not name attributes of CelebA, each once, in its second line.")
     chosen = chosen_label(path, label, _labels(names))
     folder = _pictures_folder(path)
     part = _partition(path)

@@ -58,9 +58,8 @@ class Pictures:
         index = {name: place for place, name in enumerate(schema.classes)}
         unknown = [name for name in schema.classes if name not in self.classes]
         if unknown:
-            known = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
             raise DataUnreadable(
-                f"{self.where} has no class '{unknown[0]}' by the label '{self.label}'; its classes are: {known}."
+                f"{self.where} has no class '{unknown[0]}' among its {len(self.classes)} by the label '{self.label}'."
             )
         places = [index.get(name) for name in self.classes]
         classed = [(row, places[label]) for row, label in enumerate(self.labels) if label is not None]
