@@ -8,7 +8,7 @@ from pathlib import Path
 
 from limbeck.data import DataSource
 from limbeck.errors import BadInput
-from limbeck.evaluate.compatible import compatible, require_learnable
+from limbeck.evaluate.compatible import compatible, require_label
 from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.release import evaluate_release
@@ -43,7 +43,7 @@ class Judging:
             raise BadInput(f"{test.where} would be trained on and tested on; give other test records by --test.")
         if not compatible(source.schema, test.schema):
             raise BadInput(f"The test records {test.where} have another shape or other classes than {source.where}.")
-        require_learnable(source.schema)
+        require_label(source.schema)  # what is compared is accuracy
         protocol = self.protocol()
         if any(METHODS[name].makes != "model" for name in methods):
             protocol.resolve(test.schema)

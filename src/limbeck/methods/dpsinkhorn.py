@@ -17,6 +17,8 @@ Where we differ, and why:
 - Noised masses and sums are remembered and averaged (`memory`), and the generator takes `fit` steps after each answer; all of
   that is free.
 - W(made, made) touches no record: it is computed in the log domain on public numbers, and needs no noise.
+- Few answers about all records in place of many about small batches: at one price the noise of a sum grows with the root of the
+  number of answers, and its signal with the batch.
 """
 
 from __future__ import annotations
