@@ -31,7 +31,7 @@ LAYERS = (
     ("report", "pictures, pages, cards"),
     ("runs", "request, folder, checkpoint, condense, resume, estimator"),
     ("federated", "many owners: sites, masks, the server, Flower"),
-    ("experiments", "sweep, continual, demo"),
+    ("experiments", "sweep, comparison, continual, demo"),
     ("serve", "a local web page over a folder of runs"),
     ("api", "the public names"),
     ("cli", "the command"),

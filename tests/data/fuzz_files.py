@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import published_files
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
@@ -587,9 +588,27 @@ def folder_case(folder: Path, rng: random.Random) -> Case:
     return Case(f"images {form}", root, schema, None, "note")
 
 
+def published_case(folder: Path, rng: random.Random) -> Case:
+    """A published set of which one file is damaged; its schema was drafted before."""
+    make, label = rng.choice(list(published_files.SETS.items()))
+    root = folder / "own"
+    root.mkdir()
+    make(root)
+    schema = published_files.schema_of(folder / "schema.toml", root, label)
+    target = rng.choice(sorted(path for path in root.rglob("*") if path.is_file()))
+    change = rng.randrange(8)
+    if change == 0:
+        target.unlink()
+    elif change == 1:
+        target.write_bytes(rng.choice((b"", CANARY.encode(), f"2\n{CANARY} Male\n{CANARY} 1\n".encode(), zeros(3000))))
+    else:
+        target.write_bytes(changed(target.read_bytes(), rng))
+    return Case(f"published {make.__name__}", root, schema, label)
+
+
 MAKERS: tuple[Callable[[Path, random.Random], Case], ...] = (
     table_case, toml_case, idx_case, idx_case, npz_case, npy_case, parquet_case, parquet_case, folder_case, folder_case,
-    sizes_case, sizes_case, dicom_case,
+    sizes_case, sizes_case, dicom_case, published_case,
 )  # fmt: skip
 
 

@@ -11,36 +11,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limbeck.data.source import DataSource
 from limbeck.errors import BadInput
-from limbeck.experiments import sweep as sweeps
-from limbeck.experiments.sweep_plan import Cost, Sweep, plan_jobs
+from limbeck.experiments import scored as scoring
+from limbeck.experiments.jobs import Cost
+from limbeck.experiments.sweep_plan import Sweep, plan_jobs
 from limbeck.report.sweep_figure import Line, draw_curve
 from limbeck.vault.ledger import Ledger
-from working import DataReference
+from working import DataReference, spend
 
 Cli = Callable[..., Any]
 SMALL = ("sweep", "digits", "--method", "ldpdc", "--set", "L=10", "--models", "linear", "--networks", 1)
 VARY = ("--vary", "sigma=2,4", "--vary", "per_class=1", "--repeat", 2)
-
-
-def spend() -> tuple[float, int]:
-    with Ledger.open() as ledger:
-        account = ledger.account("digits")
-    return (account.spent_epsilon, len(account.bookings)) if account else (0.0, 0)
-
-
-@pytest.fixture
-def budget(cli: Cli) -> None:
-    assert cli("budget", "set", "digits", "--epsilon", 100, "--delta", 1e-3).code == 0
-
-
-@pytest.fixture
-def never_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(self: DataSource) -> None:
-        raise AssertionError("a record was read")
-
-    monkeypatch.setattr(DataSource, "load", load)
 
 
 def test_a_sweep_books_makes_and_scores_every_set(cli: Cli, budget: None, tmp_path: Path) -> None:
@@ -122,7 +103,7 @@ def test_a_stopped_sweep_goes_on_and_pays_nothing_twice(
     cli: Cli, budget: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, scored = tmp_path / "out", []
-    real = sweeps.evaluate_release
+    real = scoring.evaluate_release
 
     def stop_at_the_second(*given: Any) -> dict[str, Any]:
         scored.append(given)
@@ -130,7 +111,7 @@ def test_a_stopped_sweep_goes_on_and_pays_nothing_twice(
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(sweeps, "evaluate_release", stop_at_the_second)
+    monkeypatch.setattr(scoring, "evaluate_release", stop_at_the_second)
     arguments = (*SMALL, "--vary", "sigma=2,3,4", "--set", "per_class=1", "--out", out)
     stopped = cli(*arguments)
     assert stopped.code == 130 and "same command" in stopped.err

@@ -17,9 +17,11 @@ from releases import copied, digits_release
 
 Cli = Callable[..., Any]
 SMALL = ("--method", "ldpdc", "--set", "L=10", "--set", "sigma=2", "--set", "per_class=2")
+SET_OF_ONE = ("--set", "ldpdc.L=10", "--set", "ldpdc.sigma=2", "--set", "ldpdc.per_class=2")
 FOLDERS: dict[str, tuple[Any, ...]] = {
     "condense": ("condense", "digits", *SMALL),
     "sweep": ("sweep", "digits", *SMALL[:6], "--vary", "per_class=1,2"),
+    "compare": ("compare", "digits", "--methods", "ldpdc", *SET_OF_ONE),
     "continual": ("continual", "digits", "--epsilon", 5, "--methods", "psg"),
     "demo": ("demo",),
 }

@@ -15,9 +15,11 @@ from limbeck.cli.options import (
     LedgerPath,
     Root,
     SchemaPath,
+    SetOfMethod,
     VaultPath,
     data_reference,
     epsilon_value,
+    settings_by_method,
     text_of,
 )
 from limbeck.cli.output import Stopped, emit, reporter, table
@@ -38,10 +40,7 @@ def continual(
     ] = "psg,dpmerf,dpsgd",
     delta: Delta = 1e-5,
     stages: Annotated[int, typer.Option("--stages", help="Into how many stages the classes are split, in order.")] = 5,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A setting of one method as METHOD.key=value. May be repeated."),
-    ] = None,
+    settings: SetOfMethod = None,
     model: Annotated[
         str, typer.Option("--model", help="The classifier that is trained on synthetic sets.")
     ] = "convnet",
@@ -92,23 +91,6 @@ def continual(
     except KeyboardInterrupt:
         raise Stopped("Stopped; finished stages are kept. Give the same command again to go on.") from None
     emit(as_json, result, _lines(result, out))
-
-
-def settings_by_method(methods: str, pairs: list[str] | None) -> dict[str, dict[str, Any]]:
-    """
-    >>> settings_by_method("psg,dpsgd", ["psg.R=20"])
-    {'psg': {'R': '20'}, 'dpsgd': {}}
-    """
-    found: dict[str, dict[str, Any]] = {name.strip(): {} for name in methods.split(",") if name.strip()}
-    for pair in pairs or []:
-        place, equals, value = pair.partition("=")
-        name, dot, key = place.strip().partition(".")
-        if not equals or not dot or not key:
-            raise BadInput(f"--set takes METHOD.key=value here, got '{pair}'.", "limbeck methods")
-        if name not in found:
-            raise BadInput(f"--set {pair} is for the method '{name}', which is not among --methods {methods}.")
-        found[name][key] = value.strip()
-    return found
 
 
 def _lines(result: dict[str, Any], out: Path) -> list[str]:

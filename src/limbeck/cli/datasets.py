@@ -16,6 +16,7 @@ from limbeck.errors import OutputFault, RunConflict
 
 if TYPE_CHECKING:
     from limbeck.data import DataSource
+    from limbeck.data.published import Layout
     from limbeck.runs.premises import Elsewhere
 
 data = typer.Typer(help="List and get the named benchmark sets.", pretty_exceptions_enable=False)
@@ -40,8 +41,9 @@ def get_data(
 
 @data.command("list")
 def list_data(root: Root = None, as_json: Json = False) -> None:
-    """List the benchmark sets, where each is and how to get it."""
+    """List the benchmark sets, where each is and how to get it; and the published sets that are read as they are."""
     from limbeck.data import fetch
+    from limbeck.data.published import LAYOUTS
 
     found = fetch.available(root)
     values = [
@@ -49,7 +51,22 @@ def list_data(root: Root = None, as_json: Json = False) -> None:
         for a in found
     ]
     rows = [("name", "where", "what")] + [(a.name, a.where or f"not here: {a.how}", a.title) for a in found]
-    emit(as_json, {"sets": values}, table(rows))
+    layouts = [
+        {"name": each.name, "title": each.title, "get": each.get, "files": each.files, "labels": each.labels or None}
+        for each in LAYOUTS
+    ]
+    lines = [line for each in LAYOUTS for line in _layout_lines(each)]
+    emit(as_json, {"sets": values, "layouts": layouts}, [*table(rows), "", READ_AS_THEY_ARE, *lines])
+
+
+READ_AS_THEY_ARE = (
+    "Opened by path, in the layout of their publishers; first 'limbeck schema draft FOLDER --out FOLDER.limbeck.toml':"
+)
+
+
+def _layout_lines(layout: Layout) -> list[str]:
+    labels = [f"  labels  {layout.labels}"] if layout.labels else []
+    return [f"{layout.name}: {layout.title}", f"  files   {layout.files}", *labels, f"  get     {layout.get}"]
 
 
 @schema.command("draft")

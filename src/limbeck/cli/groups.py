@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "serve": (USE, ("limbeck serve runs",)),
     "curve": (STUDY, ("limbeck curve release --test mnist --out curve.json",)),
     "sweep": (STUDY, ("limbeck sweep mnist --vary epsilon=0.5,1,2 --out sweep --price",)),
+    "compare": (
+        STUDY,
+        ("limbeck compare mnist --methods elixir,ldpdc,dpmerf --epsilon 1 --repeats 3 --out compared --price",),
+    ),
     "continual": (STUDY, ("limbeck continual mnist --stages 5 --epsilon 1 --out stages",)),
     "budget": (OWN, ()),
     "owner": (OWN, ()),

@@ -14,6 +14,7 @@ import typer
 from limbeck.cli import (
     budgets,
     checks,
+    compare,
     continual,
     curve,
     datasets,
@@ -42,8 +43,8 @@ from limbeck.errors import LimbeckError, OutputFault, out_of_memory, ran_out
 ON_RANKS = ("condense", "resume")  # what several processes of torchrun do together
 app = typer.Typer(name="limbeck", pretty_exceptions_enable=False)
 for commands in (
-    runs, rehearse, checks, doctor, sampling, evaluation, fidelity, sweep, report, publish, serve, continual, curve, budgets,
-    ledger_roles, owner, datasets, vault, federated_runs, join, distil,
+    runs, rehearse, checks, doctor, sampling, evaluation, fidelity, sweep, compare, report, publish, serve, continual, curve,
+    budgets, ledger_roles, owner, datasets, vault, federated_runs, join, distil,
 ):  # fmt: skip
     commands.register(app)
 lay_out(app)

@@ -91,6 +91,20 @@ Set = Annotated[
     typer.Option("--set", help="A setting of the method as key=value, see 'limbeck methods'. May be repeated."),
 ]
 
+SetOfMethod = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of one method as METHOD.key=value. May be repeated."),
+]
+TestRecords = Annotated[
+    str | None, typer.Option("--test", help="Real test records. Default: the test split of the data.")
+]
+Models = Annotated[str | None, typer.Option("--models", help="What to train on each set, as in 'limbeck evaluate'.")]
+PresetName = Annotated[str | None, typer.Option("--preset", help="How to train it, as in 'limbeck evaluate'.")]
+Networks = Annotated[
+    int | None, typer.Option("--networks", help="How many networks of each kind see a set. Default: the preset's.")
+]
+OnlyPrice = Annotated[bool, typer.Option("--price", help="Show what all sets cost, and stop there.")]
+
 
 def data_reference(
     data: str | None,
@@ -139,3 +153,28 @@ def settings_from(pairs: list[str] | None, per_class: int | None) -> dict[str, A
     if per_class is not None:
         settings["per_class"] = per_class
     return settings
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """
+    >>> names_in("elixir, ldpdc,")
+    ('elixir', 'ldpdc')
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def settings_by_method(methods: str, pairs: list[str] | None) -> dict[str, dict[str, Any]]:
+    """
+    >>> settings_by_method("psg,dpsgd", ["psg.R=20"])
+    {'psg': {'R': '20'}, 'dpsgd': {}}
+    """
+    found: dict[str, dict[str, Any]] = {name: {} for name in names_in(methods)}
+    for pair in pairs or []:
+        place, equals, value = pair.partition("=")
+        name, dot, key = place.strip().partition(".")
+        if not equals or not dot or not key:
+            raise BadInput(f"--set takes METHOD.key=value here, got '{pair}'.", "limbeck methods")
+        if name not in found:
+            raise BadInput(f"--set {pair} is for the method '{name}', which is not among --methods {methods}.")
+        found[name][key] = value.strip()
+    return found

@@ -23,6 +23,7 @@ from limbeck.cli.options import (
     VaultPath,
     data_reference,
     epsilon_value,
+    names_in,
     settings_from,
 )
 from limbeck.cli.output import emit, reporter, table
@@ -70,7 +71,7 @@ def rehearse(
     if method is not None and methods is not None:
         raise BadInput("Give --method or --methods, not both.")
     reference = data_reference(data, schema, label, root, vault)
-    names: list[str | None] = [name.strip() for name in methods.split(",") if name.strip()] if methods else [method]
+    names: list[str | None] = list(names_in(methods)) if methods else [method]
     chosen, attempts = settings_from(settings, per_class), []
     for name, values in itertools.product(names, _combinations(vary)):
         own = dict(values)

@@ -15,12 +15,18 @@ from limbeck.cli.options import (
     Label,
     LedgerPath,
     MethodOrDefault,
+    Models,
+    Networks,
+    OnlyPrice,
+    PresetName,
     Root,
     SchemaPath,
     Set,
+    TestRecords,
     VaultPath,
     data_reference,
     epsilon_value,
+    names_in,
     settings_from,
     text_of,
 )
@@ -48,17 +54,11 @@ def sweep(
     epsilon: Epsilon = None,
     delta: Delta = 1e-5,
     settings: Set = None,
-    test: Annotated[
-        str | None, typer.Option("--test", help="Real test records. Default: the test split of the data.")
-    ] = None,
-    models: Annotated[
-        str | None, typer.Option("--models", help="What to train on each set, as in 'limbeck evaluate'.")
-    ] = None,
-    preset: Annotated[str | None, typer.Option("--preset", help="How to train it, as in 'limbeck evaluate'.")] = None,
-    networks: Annotated[
-        int | None, typer.Option("--networks", help="How many networks of each kind see a set. Default: the preset's.")
-    ] = None,
-    price: Annotated[bool, typer.Option("--price", help="Show what all points cost, and stop there.")] = False,
+    test: TestRecords = None,
+    models: Models = None,
+    preset: PresetName = None,
+    networks: Networks = None,
+    price: OnlyPrice = False,
     schema: SchemaPath = None,
     label: Label = None,
     root: Root = None,
@@ -93,7 +93,7 @@ def sweep(
         delta=delta,
         repeat=repeat,
         test=test or reference.data,
-        models=None if models is None else tuple(name.strip() for name in models.split(",") if name.strip()),
+        models=None if models is None else names_in(models),
         preset=preset,
         networks=networks,
     )
@@ -113,17 +113,19 @@ def _varied(pairs: list[str]) -> dict[str, tuple[str, ...]]:
             raise BadInput(f"--vary takes key=value,value, got '{pair}'.", "limbeck sweep --help")
         if key in found:
             raise BadInput(f"'{key}' is varied twice; give all its values in one --vary.")
-        found[key] = tuple(value.strip() for value in values.split(",") if value.strip())
+        found[key] = names_in(values)
     return found
 
 
 def _lines(result: dict[str, Any], out: Path, only_price: bool) -> list[str]:
+    from limbeck.report.comparison_table import score_words
+
     keys = list(result["points"][0]["values"])
     models = [] if only_price else list(result["points"][0]["accuracy"])
     rows: list[tuple[object, ...]] = [(*keys, *(["booked"] if only_price or keys != ["epsilon"] else []), *models)]
     booked = len(rows[0]) > len(keys) + len(models)
     for point in result["points"]:
-        scores = [_score(point["accuracy"].get(model)) for model in models]
+        scores = [score_words(point["accuracy"].get(model), "+-") for model in models]
         rows.append((*point["values"].values(), *([point["epsilon"]] if booked else []), *scores))
     cost = result["price"]
     adjacency = adjacency_and_unit(cost["adjacency"], cost["unit"])
@@ -133,9 +135,3 @@ def _lines(result: dict[str, Any], out: Path, only_price: bool) -> list[str]:
         return [*table(rows), f"{total}; still to pay: epsilon {left['epsilon']}, delta {left['delta']}"]
     owners = ["OWNER'S EDITION: scored on private records. Never share it."] if "edition" in result else []
     return [*owners, *table(rows), total, f"figures  {out / 'sweep.json'}", f"curve    {out / 'curve.png'}"]
-
-
-def _score(score: dict[str, Any] | None) -> str:
-    if score is None:
-        return "-"
-    return f"{score['mean']:.2f}" + ("" if score["std"] is None else f" +- {score['std']:.2f}")

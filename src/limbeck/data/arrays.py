@@ -5,17 +5,18 @@ from __future__ import annotations
 import struct
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
+from limbeck.data import faults
 from limbeck.data.limits import array_bytes, require_count, require_room
 from limbeck.data.records import Array, Records, as_records, no_labels, require_form, require_ids
 from limbeck.data.units import require_one_id, unit_codes
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError, ran_out
+from limbeck.errors import BadInput, DataUnreadable
 from limbeck.privacy.schema import Schema
 
 MAGIC = b"\x93NUMPY"
@@ -112,19 +113,9 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
-@contextmanager
-def sentences(path: Path) -> Iterator[None]:
+def sentences(path: Path) -> AbstractContextManager[None]:
     """What goes wrong with a file, as a sentence."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except LimbeckError:
-        raise
-    except Exception as error:  # zipfile, zlib and NumPy raise a dozen unrelated types on a damaged file
-        if ran_out(error):
-            raise
-        raise DataUnreadable(f"{path} is not a readable .npz archive of plain numbers.") from None
+    return faults.sentences(path, lambda error: "is not a readable .npz archive of plain numbers")
 
 
 @dataclass(frozen=True)

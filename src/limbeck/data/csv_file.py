@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from limbeck.data import faults
 from limbeck.data.limits import BYTES_PER_CELL, MOST_LINE, most_bytes, require_few_columns, require_room
-from limbeck.errors import DataNotFound, DataUnreadable, TooLarge
+from limbeck.errors import DataUnreadable, TooLarge
 
 # Cells that a file does not have itself, because its rows are short.
 MOST_ADDED = 4_000_000
@@ -41,13 +42,15 @@ def sentences(path: Path) -> Iterator[None]:
     # Python's limit on a cell is 131,072 characters. A long text in a column that nobody asked for is no failure.
     before = csv.field_size_limit(MOST_LINE)
     try:
-        yield
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except (OSError, csv.Error) as error:
-        raise DataUnreadable(f"{path} is not a readable CSV file ({type(error).__name__}).") from None
+        with faults.sentences(path, _wrong):
+            yield
     finally:
         csv.field_size_limit(before)
+
+
+def _wrong(error: Exception) -> str | None:
+    readable = not isinstance(error, OSError | csv.Error)
+    return None if readable else f"is not a readable CSV file ({type(error).__name__})"
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:

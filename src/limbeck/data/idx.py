@@ -8,15 +8,16 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from limbeck.data.limits import array_bytes, most_bytes, require_count, require_room
-from limbeck.data.records import Array, Records, as_records, require_form
+from limbeck.data import faults, pairs
+from limbeck.data.limits import array_bytes, most_bytes, require_room
+from limbeck.data.records import Array, Records
 from limbeck.errors import DataNotFound, DataUnreadable
 from limbeck.privacy.schema import Schema
 
@@ -53,18 +54,16 @@ def _is_packed(file: BinaryIO) -> bool:
     return packed
 
 
-@contextmanager
-def sentences(path: Path) -> Iterator[None]:
+def sentences(path: Path) -> AbstractContextManager[None]:
     """What goes wrong with a file, as a sentence."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+    return faults.sentences(path, _wrong)
+
+
+def _wrong(error: Exception) -> str | None:
+    if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
         # Without the library's words: they may hold a checksum of the content.
-        raise DataUnreadable(f"{path} cannot be read: it is not a whole gzip file.") from None
-    except OSError as error:
-        raise DataUnreadable(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from None
+        return "cannot be read: it is not a whole gzip file"
+    return f"cannot be read: {error.strerror or type(error).__name__}" if isinstance(error, OSError) else None
 
 
 def chunks(path: Path) -> Iterator[bytes]:
@@ -158,10 +157,7 @@ def load(images: Path, schema: Schema | None = None) -> tuple[Array, Array]:
     """Records and labels. Both headers are read, and judged, before either file is unpacked."""
     labels = labels_beside(images)
     x, y = _announced(images), _announced(labels)
-    if schema is not None:
-        require_form(x.shape, y.shape, schema, str(images))
-        require_count(x.shape[0], schema, images)
-    require_room(x.room + y.room, images, schema)
+    pairs.judge(x, y, schema, images)
     return _values(images), _values(labels)
 
 
@@ -180,15 +176,9 @@ def images_in(folder: Path, split: str) -> Path | None:
     return next((file for file in files if file.name.startswith(SPLITS[split])), None)
 
 
-def require_records(images: Path, schema: Schema) -> None:
-    if schema.by_person:
-        raise DataUnreadable(
-            f"{images} is an IDX file, which cannot say who a record is about, but the unit of '{schema.name}' is "
-            f"{schema.unit_words}. Save x, y and the ids of the persons in an .npz archive."
-        )
+def words(images: Path) -> str:
+    return f"{images} is an IDX file, which"
 
 
 def read(images: Path, schema: Schema) -> Records:
-    require_records(images, schema)
-    x, y = load(images, schema)
-    return as_records(x, y, schema, str(images))
+    return pairs.read(images, schema, load, words(images))

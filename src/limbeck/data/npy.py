@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from limbeck.data import arrays
-from limbeck.data.limits import require_count, require_room
-from limbeck.data.records import Array, Records, as_records, require_form
-from limbeck.errors import BadInput, DataNotFound, DataUnreadable, LimbeckError, ran_out
+from limbeck.data import arrays, faults, pairs
+from limbeck.data.records import Array, Records
+from limbeck.errors import BadInput, DataNotFound, DataUnreadable
 from limbeck.privacy.schema import Schema
 
 RECORDS, LABELS = "x.npy", "y.npy"
@@ -34,19 +32,9 @@ def labels_beside(records: Path) -> Path:
     return found
 
 
-@contextmanager
-def sentences(path: Path) -> Iterator[None]:
+def sentences(path: Path) -> AbstractContextManager[None]:
     """What goes wrong with a file, as a sentence."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except LimbeckError:
-        raise
-    except Exception as error:  # NumPy raises several unrelated types on a damaged file
-        if ran_out(error):
-            raise
-        raise DataUnreadable(f"{path} is not a readable .npy file of plain numbers.") from None
+    return faults.sentences(path, lambda error: "is not a readable .npy file of plain numbers")
 
 
 @dataclass(frozen=True)
@@ -73,10 +61,7 @@ def load(records: Path, schema: Schema | None = None) -> tuple[Array, Array]:
     """Records and labels. Both headers are read, and judged, before either array."""
     labels = labels_beside(records)
     x, y = announced(records).header, announced(labels).header
-    if schema is not None:
-        require_form(x.shape, y.shape, schema, str(records))
-        require_count(x.shape[0], schema, records)
-    require_room(x.room + y.room, records, schema)
+    pairs.judge(x, y, schema, records)
     return _values(records), _values(labels)
 
 
@@ -86,15 +71,9 @@ def _values(path: Path) -> Array:
         return values
 
 
-def require_records(records: Path, schema: Schema) -> None:
-    if schema.by_person:
-        raise DataUnreadable(
-            f"{records} and its labels cannot say who a record is about, but the unit of '{schema.name}' is "
-            f"{schema.unit_words}. Save x, y and the ids of the persons in an .npz archive."
-        )
+def words(records: Path) -> str:
+    return f"{records} and its labels"
 
 
 def read(records: Path, schema: Schema) -> Records:
-    require_records(records, schema)
-    x, y = load(records, schema)
-    return as_records(x, y, schema, str(records))
+    return pairs.read(records, schema, load, words(records))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limbeck.data import images, table
+from limbeck.data import faults, images, table
 from limbeck.data.limits import BYTES_PER_CELL, most_bytes, require_count, require_few_columns, require_room
 from limbeck.data.parquet_sizes import sizes
 from limbeck.data.records import Records, as_records, class_indices
 from limbeck.data.units import no_unit, unit_codes
-from limbeck.errors import DataNotFound, DataUnreadable, LimbeckError, ran_out
+from limbeck.errors import DataUnreadable
 from limbeck.privacy.schema import Schema
 
 IMAGE_COLUMNS = ("image", "img")
@@ -46,19 +46,9 @@ def parquet_file(path: Path, buffer: int = 0) -> Any:
     return file
 
 
-@contextmanager
-def sentences(path: Path) -> Iterator[None]:
-    """What goes wrong with a file, as a sentence."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except LimbeckError:
-        raise
-    except Exception as error:  # a damaged file raises errors of Arrow, of text, of numbers and of the system
-        if ran_out(error):
-            raise
-        raise DataUnreadable(f"{path} is not a readable Parquet file ({type(error).__name__}).") from None
+def sentences(path: Path) -> AbstractContextManager[None]:
+    """What goes wrong with a file, as a sentence: errors of Arrow, of text, of numbers and of the system."""
+    return faults.sentences(path, lambda error: f"is not a readable Parquet file ({type(error).__name__})")
 
 
 def _few_columns(file: Any, path: Path) -> int:

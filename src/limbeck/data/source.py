@@ -15,6 +15,7 @@ from limbeck.data import arrays, fetch, folder, idx, npy, parquet, shards, table
 from limbeck.data.benchmark import Benchmark
 from limbeck.data.limits import require_plain, size_words
 from limbeck.data.named import NAMED, SPLITS, named_set
+from limbeck.data.published import Layout, layout_of
 from limbeck.data.records import Records
 from limbeck.data.streams.layouts import Streamer, as_shards, streamer
 from limbeck.data.streams.memory import VARIABLE as MEMORY
@@ -121,15 +122,34 @@ def open_source(
             f"'{spec}' is neither a named set ({', '.join(NAMED)}) nor a path.{hint}", "limbeck data list"
         )
     require_plain(path)
+    published = layout_of(path)
+    if published is not None:
+        return _open_published(published, path, split, _schema_for(path, schema_path, label, default))
     try:
         files, has_splits = layout(path, split)
     except OSError as error:
         raise DataUnreadable(f"{path} cannot be read: {error.strerror or error}.") from None
     if chosen and not has_splits:
         raise BadInput(f"{path} has no train and test split, so ':{chosen}' cannot be chosen; leave it out.")
-    shown = f"./{path}" if str(path) in NAMED else str(path)  # as it has to be written to be opened again
-    where = f"{shown}:{split}" if has_splits else shown
+    where = f"{_shown(path)}:{split}" if has_splits else _shown(path)
     return _source_of(files, _schema_for(path, schema_path, label, default), where)
+
+
+def _shown(path: Path) -> str:
+    """As it has to be written to be opened again."""
+    return f"./{path}" if str(path) in NAMED else str(path)
+
+
+def _open_published(layout: Layout, path: Path, split: str, schema: Schema) -> DataSource:
+    """A set in the layout of its publishers. Its files are no known copy, so it is no benchmark."""
+
+    def read(schema: Schema) -> Records:
+        return layout.open(path, split, schema.label).records(schema)
+
+    def stream(schema: Schema) -> RecordStream | None:
+        return layout.open(path, split, schema.label).stream(schema)
+
+    return DataSource(schema, f"{_shown(path)}:{split}", read, streamer=stream)
 
 
 def _beside(path: Path) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from limbeck.data import arrays, csv_file, folder, idx, npy, parquet
+from limbeck.data.published import layout_of
 from limbeck.data.records import Array, require_one_label, require_pairs
 from limbeck.data.rounding import round_range
 from limbeck.data.survey_pictures import PictureForm, form_of, looks_medical
@@ -28,6 +29,13 @@ MOST_LOOKED_AT, HEADERS_AT_ONCE = 20_000, 64
 def survey(path: Path, wanted: Wanted) -> Survey:
     """Look at a file, or at the train split of a folder that has one."""
     unit = wanted.unit
+    published = layout_of(path)
+    if published is not None:
+        if unit is not None:
+            raise BadInput(
+                f"{path} is laid out as {published.name}, which does not say who a record is about; leave --unit out."
+            )
+        return published.open(path, "train", wanted.label).survey()
     if path.is_dir():
         return _survey_folder(path, wanted)
     suffix = path.suffix.lower()

@@ -19,15 +19,13 @@ from typing import Any
 from limbeck.data.stand_in import StandIn, stand_in
 from limbeck.errors import RunConflict
 from limbeck.evaluate.protocol import EvaluationProtocol
-from limbeck.evaluate.release import evaluate_release
-from limbeck.evaluate.released_model import evaluate_model
+from limbeck.experiments.scored import scores_of
 from limbeck.files import as_json, write_atomic
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
 from limbeck.release.destination import require_outside
-from limbeck.release.model import is_model
 from limbeck.runs.condense import condense
 from limbeck.runs.planning import make_plan, method_for
 from limbeck.runs.request import DataReference, Request, RunOptions
@@ -104,10 +102,7 @@ def _tried(
         outcome = condense(request, plan, made.train, folder, reporter)
     began, scores = time.monotonic(), None
     if made.train.schema.has_label:
-        if is_model(folder):
-            scores = evaluate_model(folder, made.test, "cpu")
-        else:
-            scores = evaluate_release(folder, made.test, protocol or EvaluationProtocol(), reporter)
+        scores = scores_of(folder, made.test, protocol or EvaluationProtocol(), reporter)
     means = (
         {} if scores is None or scores.accuracy is None else {name: each.mean for name, each in scores.accuracy.items()}
     )

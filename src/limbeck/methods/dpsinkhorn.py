@@ -17,6 +17,8 @@ Where we differ, and why:
 - Noised masses and sums are remembered and averaged (`memory`), and the generator takes `fit` steps after each answer; all of
   that is free.
 - W(made, made) touches no record: it is computed in the log domain on public numbers, and needs no noise.
+- Few answers about all records in place of many about small batches: at one price the noise of a sum grows with the root of the
+  number of answers, and its signal with the batch.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import Logbook, Method, SyntheticSet, TrainedGenerator, group_rates
+from limbeck.methods.base import Logbook, Method, SyntheticSet, TrainedGenerator, expected_groups, group_rates
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.parts.sinkhorn import self_transport
 from limbeck.methods.settings import setting
@@ -63,15 +65,15 @@ class DPSinkhorn(Method):
     paper: ClassVar[str] = "Cao, Bie, Vahdat, Fidler and Kreis, Don't Generate Me, Algorithm 1"
     needs: ClassVar[str] = "minutes on two cores for 50 per class; images or tables"
 
-    T: int = setting(60, least=1)
-    L: int = setting(200, least=1)
+    T: int = setting(20, least=1)
+    L: int = setting(10_000, least=1)
     C: float = setting(0.3, above=0)
     sigma: float | None = setting(None, above=0)
-    blur: float = setting(0.05, above=0)
+    blur: float = setting(0.02, above=0)
     debias: float = setting(0.4, least=0, most=1)
-    memory: float = setting(0.95, least=0, below=1)
+    memory: float = setting(0.8, least=0, below=1)
     climb: float = setting(0.2, least=0, most=1)
-    fit: int = setting(5, least=1)
+    fit: int = setting(60, least=1)
     eta: float = setting(2e-3, above=0)
     latent: int = setting(8, least=1)
     width: int = setting(16, least=1)
@@ -113,13 +115,14 @@ class DPSinkhorn(Method):
             "masses": torch.zeros(classes, points, device=device),
             "sums": torch.zeros(classes, points, schema.numbers, device=device),
         }
+        even = self._even_shares(schema).to(device)
         for step in logbook.steps(self.T, adam.state | memory, SUMS):
             with torch.no_grad():
                 made = generator(latents, labels).view(classes, points, -1)
             mapping = Transport(
                 points=made, potentials=memory["potentials"].clone(), blur=self.blur, weight=self._weight(schema)
             )
-            self._remember(ask(SUMS, step, mapping).tensor(device), made, memory, step)
+            self._remember(ask(SUMS, step, mapping).tensor(device), made, even, memory, step)
             for _ in range(self.fit):
                 made = generator(latents, labels).view(classes, points, -1)
                 adam.move(torch.autograd.grad(self._loss(made, memory), adam.parameters))
@@ -128,17 +131,22 @@ class DPSinkhorn(Method):
         released = TrainedGenerator(spec, generator.state_dict())
         return SyntheticSet(made.cpu().numpy(), labels.cpu().numpy(), generator=released)
 
+    def _even_shares(self, schema: Schema) -> Tensor:
+        """(classes, 1): how many records of a sample a point has, if all have as many; expected, and public (rule 3)."""
+        classes = len(schema.classes)
+        sizes = schema.class_sizes or (schema.records / classes,) * classes
+        return expected_groups(schema, self.L, torch.tensor(sizes))[:, None] / self.per_class
+
     def _weight(self, schema: Schema) -> float:
         """A record that is one point's alone has shares of the length of its clip."""
         return float(self.C * schema.numbers**0.5)
 
     @torch.no_grad()
-    def _remember(self, answer: Tensor, made: Tensor, memory: dict[str, Tensor], step: int) -> None:
+    def _remember(self, answer: Tensor, made: Tensor, even: Tensor, memory: dict[str, Tensor], step: int) -> None:
         """Shares of masses and sums in units of an even share, averaged over the answers; and the potentials' climb."""
         _, points, numbers = made.shape
-        even = self.L / points  # expected, and public (rule 3)
         masses = answer[:, :points] / (self.C * numbers**0.5) / even
-        sums = answer[:, points:].view(made.shape) / even + masses[:, :, None] * made
+        sums = answer[:, points:].view(made.shape) / even[:, :, None] + masses[:, :, None] * made
         kept = min(self.memory, step / (step + 1))
         memory["masses"].mul_(kept).add_((1 - kept) * masses)
         memory["sums"].mul_(kept).add_((1 - kept) * sums)

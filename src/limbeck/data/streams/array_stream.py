@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from limbeck.data import arrays, idx, npy
+from limbeck.data import arrays, idx, npy, pairs
 from limbeck.data.limits import array_bytes, require_count
 from limbeck.data.records import Records, require_form
 from limbeck.data.streams.marks import Mark, mark_file
@@ -80,7 +80,7 @@ def _judged(stream: ArrayStream) -> ArrayStream:
 
 def idx_stream(images: Path, schema: Schema) -> ArrayStream:
     labels = idx.labels_beside(images)
-    idx.require_records(images, schema)
+    pairs.require_records(schema, idx.words(images))
     x, y = _idx_rows(images), _idx_rows(labels)
     return _judged(ArrayStream(str(images), schema, x, y, (images, labels), idx.sentences))
 
@@ -96,7 +96,7 @@ def _idx_rows(path: Path) -> StoredRows:
 def npy_stream(records: Path, schema: Schema) -> ArrayStream | None:
     """None where an array is stored column by column: a record does not lie in one piece."""
     labels = npy.labels_beside(records)
-    npy.require_records(records, schema)
+    pairs.require_records(schema, npy.words(records))
     found = [npy.announced(path) for path in (records, labels)]
     if any(each.by_columns for each in found):
         return None
