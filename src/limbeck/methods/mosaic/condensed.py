@@ -22,6 +22,7 @@ from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.drawing import encoded, labelled
 from limbeck.methods.mosaic.fit import Fit
 from limbeck.methods.mosaic.judge import NOTHING, Judge, Rows
+from limbeck.methods.mosaic.keeping import Drawn
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.students import Numbers
 
@@ -66,8 +67,18 @@ class Large:
         return self.model.axes
 
     def judge(self) -> Judge:
-        some = np.arange(min(JUDGED, len(self.chances)))
-        return Judge(self.model.sizes, _part(self.rows, some), self.chances[some])
+        return Judge(self.axes, self.rows.x[:JUDGED], self.chances[:JUDGED])
+
+    @cached_property
+    def blocks(self) -> list[NDArray[np.int64]]:
+        """The places of encoded numbers that change together: a column's, and those of columns that follow it."""
+        own = [np.arange(axis.start, axis.start + axis.column.width) for axis in self.axes]
+        leaders = {each.column: each.leader for each in self.model.follows}
+        return [
+            np.concatenate([own[place], *(own[column] for column, leader in leaders.items() if leader == place)])
+            for place in range(len(own))
+            if place not in leaders
+        ]
 
     def one_of(self, label: int, rng: np.random.Generator) -> int:
         """A row, by its chance to be of the class."""
@@ -91,7 +102,6 @@ class Small:
         self._fixed = fixed
         self._judge: Judge | None = None
         self._worth = NOTHING
-        self._cells: NDArray[np.int64] | None = None  # of x, once they are known
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -100,52 +110,47 @@ class Small:
     def step(self, large: Large, step: int, rng: np.random.Generator) -> None:
         """What it does depends on the state, the random numbers and on whether it is the first step."""
         if large.chances.shape[1] == 1:
-            self._keep(_part(large.rows, herded(large.rows.cells, len(self.y))))
+            places = herded(large.rows.cells, len(self.y))
+            self._keep(large.rows.x[places], large.rows.y[places])
             return
         if self._judge is None:
             self._judge = large.judge()
-            self._worth = self._judge.worth(self._rows(large)) if step else NOTHING
-        for rows in self._starts(large, rng) if step == 0 else (self._changed(large, rng),):
-            worth = self._judge.worth(rows, self._worth.linear - HOPELESS)
+            self._worth = self._judge.worth(*self._copied()) if step else NOTHING
+        for x, y in self._starts(large, rng) if step == 0 else (self._changed(large, rng),):
+            worth = self._judge.worth(x, y, self._worth.linear - HOPELESS)
             if worth.total >= self._worth.total:
                 self._worth = worth
-                self._keep(rows)
+                self._keep(x, y)
 
-    def _keep(self, rows: Rows) -> None:
-        self.x.copy_(torch.from_numpy(rows.x))
-        self.y.copy_(torch.from_numpy(rows.y))
-        self._cells = rows.cells
+    def _keep(self, x: NDArray[np.float32], y: NDArray[np.int64]) -> None:
+        self.x.copy_(torch.from_numpy(x))
+        self.y.copy_(torch.from_numpy(y))
 
-    def _rows(self, large: Large) -> Rows:
-        if self._cells is None:
-            self._cells = np.stack([axis.cut().of(self.x).numpy() for axis in large.axes], axis=1)
-        return Rows(self.x.numpy().copy(), self._cells.copy(), self.y.numpy().copy())
+    def _copied(self) -> Drawn:
+        return self.x.numpy().copy(), self.y.numpy().copy()
 
-    def _starts(self, large: Large, rng: np.random.Generator) -> Iterator[Rows]:
+    def _starts(self, large: Large, rng: np.random.Generator) -> Iterator[Drawn]:
         """Sets at random: rows for each label, by the chance that they have it."""
         labels = shared_out(large.chances.mean(0), len(self.y)) if self._fixed is None else self._fixed
         for _ in range(STARTS):
             y = rng.permutation(labels)
-            places = np.array([large.one_of(int(label), rng) for label in y])
-            yield _part(large.rows, places)._replace(y=y)
+            yield large.rows.x[[large.one_of(int(label), rng) for label in y]], y
 
-    def _changed(self, large: Large, rng: np.random.Generator) -> Rows:
+    def _changed(self, large: Large, rng: np.random.Generator) -> Drawn:
         """Another row, other cells, or another label."""
-        rows, (x, cells, _) = self._rows(large), large.rows
-        kind, row = rng.random(), int(rng.integers(len(rows.y)))
+        (x, y), known = self._copied(), large.rows.x
+        kind, row = rng.random(), int(rng.integers(len(y)))
         if kind < ROW:
-            found = large.one_of(int(rows.y[row]), rng)
-            rows.x[row], rows.cells[row] = x[found], cells[found]
+            x[row] = known[large.one_of(int(y[row]), rng)]
         elif kind < CELLS or self._fixed is not None:
             for _ in range(int(rng.integers(1, MOST_CELLS + 1))):
-                row, place = int(rng.integers(len(rows.y))), int(rng.integers(len(large.axes)))
-                found, axis = int(rng.integers(len(x))), large.axes[place]
-                block = slice(axis.start, axis.start + axis.column.width)
-                rows.x[row, block], rows.cells[row, place] = x[found, block], cells[found, place]
+                row, found = int(rng.integers(len(y))), int(rng.integers(len(known)))
+                block = large.blocks[int(rng.integers(len(large.blocks)))]
+                x[row, block] = known[found, block]
         else:
             classes = large.chances.shape[1]
-            rows.y[row] = (rows.y[row] + int(rng.integers(1, classes))) % classes
-        return rows
+            y[row] = (y[row] + int(rng.integers(1, classes))) % classes
+        return x, y
 
 
 def shared_out(shares: Numbers, rows: int) -> NDArray[np.int64]:
@@ -192,7 +197,3 @@ def _taught(rows: Rows, classes: int) -> Numbers:
     )
     chances[:, known] = trees.fit(rows.cells, rows.y).predict_proba(rows.cells)
     return chances
-
-
-def _part(rows: Rows, places: NDArray[np.int64]) -> Rows:
-    return Rows(rows.x[places], rows.cells[places], rows.y[places])

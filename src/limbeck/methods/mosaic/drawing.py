@@ -33,7 +33,7 @@ def drawn_table(fit: Fit, rows: int, rng: np.random.Generator) -> tuple[TableMod
 
 def drawn_by_class(fit: Fit, per_class: int, rng: np.random.Generator) -> tuple[TableModel, Drawn]:
     """The same with so many rows of each class."""
-    parts = [fit.mixture.drawn(per_class, rng, label) for label in range(len(fit.schema.classes))]
+    parts = [fit.cells_of(label, per_class, rng) for label in range(len(fit.schema.classes))]
     cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
     model = fit.plain_model()
     return model, kept(model, encoded(model, cells, labels, rng), labels, rng, by_class=True)

@@ -61,8 +61,8 @@ class Measured:
         single, variance = self.combined()
         return replace(self, single=single, single_variance=variance)
 
-    def totals(self) -> Tensor:
-        """(W,): the best estimate of the shares of all records, whichever class they are of."""
+    def totals(self) -> tuple[Tensor, Tensor]:
+        """(W,) both: the best estimate of the shares of all records, whichever class they are of, and its variance."""
         total = self.single.sum(0) / (self.single_variance * len(self.single))
         weight = 1 / (self.single_variance * len(self.single))
         for block in self.blocks():
@@ -72,7 +72,7 @@ class Measured:
                     variance = (len(self.pairs) / precision).sum(1)
                     total[block] += self.pairs[:, block, other].sum((0, 2)) / variance
                     weight[block] += 1 / variance
-        return total / weight
+        return total / weight, 1 / weight
 
 
 def pairs_of(columns: int) -> tuple[tuple[int, ...], ...]:

@@ -31,7 +31,7 @@ from torch import Tensor
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, TrainedGenerator, given
 from limbeck.methods.mosaic.axes import Axis, fine_axes
-from limbeck.methods.mosaic.bins import bin_starts
+from limbeck.methods.mosaic.bins import SURE, bin_starts
 from limbeck.methods.mosaic.coarse import Coarse
 from limbeck.methods.mosaic.condensed import MOST, Large, Small, steps_for
 from limbeck.methods.mosaic.drawing import drawn_by_class, drawn_table
@@ -251,11 +251,19 @@ def _owner(column: Column, records: float, most: int, by_class: bool) -> NDArray
     owner = np.arange(there)
     if axis.is_cut:
         begin = bin_starts(*column.seen(by_class), records, most, axis.alone) if most > 1 else axis.fewest()
+        begin = sorted({*begin, *(_each_seen(column) if axis.is_whole and there <= most else [])})
         owner = np.repeat(np.arange(len(begin)), np.diff(begin, append=there))
     elif there > MANY:
         counts, variance = column.seen(by_class=False)
         owner = grouped(counts[0], math.sqrt(variance), records, most)
     return np.append(owner, [owner.max() + 1] * axis.column.missing).astype(np.int64)
+
+
+def _each_seen(column: Column) -> list[int]:
+    """Where cells begin if each of few values that surely has records is one of its own: another column may go by them."""
+    counts, variance = column.seen(by_class=False)
+    seen = np.flatnonzero(counts[0] > SURE * math.sqrt(variance)).tolist()
+    return [place for each in seen for place in (each, each + 1) if place < counts.shape[1]]
 
 
 def _least_cells(schema: Schema) -> int:
