@@ -17,14 +17,15 @@ from sklearn.preprocessing import StandardScaler
 from test_mosaic import SCHEMA, Plain, released, run, source
 
 import working as work
-from clinic import CLINIC
-from limbeck.data.table import encode_rows
+from clinic import CONSTRAINTS, DECLARED, visits
+from limbeck.data.table import decode_rows, encode_rows
 from limbeck.errors import BadSettings
 from limbeck.methods import method_named
 from limbeck.methods.base import SyntheticSet
 from limbeck.methods.mosaic.axes import fine_axes
 from limbeck.methods.mosaic.condensed import Large, Small, herded, shared_out, steps_for
 from limbeck.methods.mosaic.judge import Rows, area, seen_values
+from limbeck.methods.mosaic.keeping import hold
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.students import boosted, logistic
@@ -253,10 +254,41 @@ def test_without_a_label_rows_are_matched() -> None:
     assert shares == pytest.approx(real, abs=0.06)
 
 
-def test_with_constraints_small_sets_are_drawn() -> None:
-    assert work.make_plan(CLINIC, method_named("mosaic", {"rows": 40}), 1.0, 1e-5).settings["search"] == 0
-    with pytest.raises(BadSettings, match=r"search=5 would break the constraints of 'clinic'\. Choose search=0"):
-        work.make_plan(CLINIC, method_named("mosaic", {"rows": 40, "search": 5}), 1.0, 1e-5)
+def clinic(label: bool, **settings: Any) -> SyntheticSet:
+    """A small set of a table with a constraint of every kind; with a label that one of them is about."""
+    values = {**DECLARED}
+    if label:
+        values |= {
+            "classes": ["ill", "well"],
+            "label": "state",
+            "constraints": [*CONSTRAINTS, {"never": "age < 5 & state = well"}],
+        }
+    schema, rows = Schema.from_dict(values), visits(600)
+    x = torch.from_numpy(encode_rows(rows, schema))
+    ages = torch.tensor(rows["age"])
+    y = ((ages > 40) if label else 0 * ages).long()
+    random = np.random.default_rng(1)
+
+    def ask(name: str, index: int, mapping: Any) -> Answer:
+        total = mapping.clipped_sum(x, y, y, len(schema.classes), Bound(float("inf"))).numpy()
+        return Answer((total + 0.05 * random.standard_normal(total.shape)).astype(np.float32), 0.05)
+
+    assert work.make_plan(schema, method_named("mosaic", {"rows": 40}), 1.0, 1e-5).settings["search"] == 4000
+    found = method_named("mosaic", {"T": 3, "components": 6, **settings}).run(schema, ask, Plain(), torch.device("cpu"))
+    assert hold(np.asarray(found.x), found.y, schema).all()
+    ids = decode_rows(found.x, schema)["id"]
+    assert len(set(ids.tolist())) == len(ids) == 40
+    return found
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_small_sets_keep_to_the_constraints(label: bool) -> None:
+    searched = clinic(label, rows=40, search=20)
+    assert not label or not np.array_equal(searched.x, clinic(label, rows=40, search=2).x)
+
+
+def test_small_sets_of_so_many_of_each_class_keep_to_the_constraints() -> None:
+    assert np.bincount(clinic(True, per_class=20, search=10).y).tolist() == [20, 20]
 
 
 @pytest.mark.parametrize("call", [7, 9])

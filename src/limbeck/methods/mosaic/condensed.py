@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.methods.mosaic.axes import Axis
-from limbeck.methods.mosaic.drawing import encoded, labelled
+from limbeck.methods.mosaic.drawing import encoded, labelled, mended
 from limbeck.methods.mosaic.fit import Fit
 from limbeck.methods.mosaic.judge import NOTHING, Judge, Rows
-from limbeck.methods.mosaic.keeping import Drawn
+from limbeck.methods.mosaic.keeping import Drawn, filled, hold
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.students import Numbers
 
@@ -60,7 +60,11 @@ class Large:
         cells, labels = fit.cells(LARGE, rng, LARGE)
         model = fit.model(cells)
         labels = labelled(model, cells, labels, rng, balance=True)
-        return Large.of(model, Rows(encoded(model, cells, labels, rng), cells, labels), len(fit.schema.classes))
+        x, labels = mended(model, encoded(model, cells, labels, rng), labels, rng, by_class=False)
+        if fit.schema.rules:
+            places = torch.from_numpy(x)
+            cells = np.stack([axis.cut().of(places).numpy() for axis in model.axes], axis=1)
+        return Large.of(model, Rows(x, cells, labels), len(fit.schema.classes))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -116,7 +120,7 @@ class Small:
         if self._judge is None:
             self._judge = large.judge()
             self._worth = self._judge.worth(*self._copied()) if step else NOTHING
-        for x, y in self._starts(large, rng) if step == 0 else (self._changed(large, rng),):
+        for x, y in self._starts(large, rng) if step == 0 else self._changed(large, rng):
             worth = self._judge.worth(x, y, self._worth.linear - HOPELESS)
             if worth.total >= self._worth.total:
                 self._worth = worth
@@ -136,8 +140,8 @@ class Small:
             y = rng.permutation(labels)
             yield large.rows.x[[large.one_of(int(label), rng) for label in y]], y
 
-    def _changed(self, large: Large, rng: np.random.Generator) -> Drawn:
-        """Another row, other cells, or another label."""
+    def _changed(self, large: Large, rng: np.random.Generator) -> Iterator[Drawn]:
+        """Another row, other cells, or another label; nothing if that would break a constraint."""
         (x, y), known = self._copied(), large.rows.x
         kind, row = rng.random(), int(rng.integers(len(y)))
         if kind < ROW:
@@ -150,7 +154,11 @@ class Small:
         else:
             classes = large.chances.shape[1]
             y[row] = (y[row] + int(rng.integers(1, classes))) % classes
-        return x, y
+        schema = large.model.schema
+        x = filled(x, schema)
+        is_new = (x != self.x.numpy()).any(1) | (y != self.y.numpy())
+        if hold(x[is_new], y[is_new], schema).all():
+            yield x, y
 
 
 def shared_out(shares: Numbers, rows: int) -> NDArray[np.int64]:

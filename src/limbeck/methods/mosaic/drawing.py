@@ -63,11 +63,17 @@ def kept(
     model: TableModel, x: NDArray[np.float32], y: NDArray[np.int64], rng: np.random.Generator, by_class: bool
 ) -> Drawn:
     """The rows as the constraints of the schema ask for them, where it has any. by_class: whether a row keeps its class."""
-    schema = model.schema
-    if not schema.rules:
+    x, y = mended(model, x, y, rng, by_class)
+    return numbered(x, model.schema, rng), y
+
+
+def mended(
+    model: TableModel, x: NDArray[np.float32], y: NDArray[np.int64], rng: np.random.Generator, by_class: bool
+) -> Drawn:
+    """The same, without numbers for unique columns."""
+    if not model.schema.rules:
         return x, y
-    x, y = kept_rows(x, y, schema, lambda labels: _redrawn(model, labels, rng, by_class), rng, by_class)
-    return numbered(x, schema, rng), y
+    return kept_rows(x, y, model.schema, lambda labels: _redrawn(model, labels, rng, by_class), rng, by_class)
 
 
 def _redrawn(model: TableModel, labels: NDArray[np.int64], rng: np.random.Generator, by_class: bool) -> Drawn:

@@ -34,7 +34,7 @@ from limbeck.methods.mosaic.axes import Axis, fine_axes
 from limbeck.methods.mosaic.bins import SURE, bin_starts
 from limbeck.methods.mosaic.coarse import Coarse
 from limbeck.methods.mosaic.condensed import MOST, Large, Small, steps_for
-from limbeck.methods.mosaic.drawing import drawn_by_class, drawn_table
+from limbeck.methods.mosaic.drawing import drawn_by_class, drawn_table, kept
 from limbeck.methods.mosaic.fit import Fit
 from limbeck.methods.mosaic.inner import grouped
 from limbeck.methods.mosaic.keeping import Drawn, most_unique
@@ -95,8 +95,7 @@ class Mosaic(Method):
     sigma: float | None = setting(None, above=0)
 
     def chosen(self, schema: Schema, epsilon: float | None = None) -> MosaicChoice:
-        small = 0 < self._asked_for(schema) <= MOST and not schema.rules
-        return MosaicChoice(search=given(self.search, SEARCH if small else 0))
+        return MosaicChoice(search=given(self.search, SEARCH if 0 < self._asked_for(schema) <= MOST else 0))
 
     def _asked_for(self, schema: Schema) -> int:
         """Rows that a setting asks for; 0: none does."""
@@ -118,8 +117,6 @@ class Mosaic(Method):
         self._check_constraints(schema)
         if self.search and not 0 < self._asked_for(schema) <= MOST:
             raise BadSettings(f"search={self.search} is for small sets. Choose rows of {MOST} at most, or search=0.")
-        if self.search and schema.rules:
-            raise BadSettings(f"search={self.search} would break the constraints of '{schema.name}'. Choose search=0.")
         cells = _least_cells(schema)
         if cells > MOST_ASKED:
             raise BadSettings(
@@ -175,7 +172,8 @@ class Mosaic(Method):
             adam.eta = self.eta * min(1.0, (step + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * step / self.T))
             adam.move(torch.autograd.grad(mixture.loss(target, self.pull), adam.parameters))
         if small:
-            return _with_model((large or self._large(fit)).model, (small.x.numpy(), small.y.numpy()))
+            model, rng = (large or self._large(fit)).model, np.random.default_rng(self.seed_at("small"))
+            return _with_model(model, kept(model, small.x.numpy(), small.y.numpy(), rng, by_class=self.per_class > 0))
         return self._drawn(fit)
 
     def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Coarse], float, Tensor, Tensor]:
