@@ -6,13 +6,14 @@ The same set gives the same bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limbeck.data import images, table
@@ -75,19 +76,35 @@ def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> Sizes:
     if y.size and (y.min() < 0 or y.max() >= len(schema.classes)):
         raise BadInput(f"The labels must lie in 0..{len(schema.classes) - 1}, got {y.min()}..{y.max()}.")
     if schema.is_image:
-        return _written(path, [image_table(x, y, schema)])
-    # A part at a time: a million wide rows as texts and whole numbers take more memory than their encoded numbers.
-    parts = (slice(begin, begin + AT_ONCE) for begin in range(0, max(len(x), 1), AT_ONCE))
-    return _written(path, (_value_table(x[part], y[part], schema) for part in parts))
+        return _written(path, [image_table(x, y, schema)], _packed)
+    return _written(path, _value_parts(x, y, schema), _packed)
 
 
-def _written(path: Path, parts: Iterable[Any]) -> Sizes:
-    """Arrow tables, one after the other, as one Parquet file."""
+def _packed(path: Path, kind: Any) -> Any:
+    return pq.ParquetWriter(path, kind, compression="zstd")
+
+
+def write_csv(path: Path, x: Array, y: Array, schema: Schema) -> None:
+    """A table as `write_parquet` has it, with a header line; a cell without a value is empty."""
+    if schema.is_image:
+        raise BadInput(f"'{schema.name}' holds pictures, and a .csv file holds a table. Choose .npz or .parquet.")
+    _written(path, _value_parts(x, y, schema), pa_csv.CSVWriter)
+
+
+def _value_parts(x: Array, y: Array, schema: Schema) -> Iterator[Any]:
+    """A part at a time: a million wide rows as texts and whole numbers take more memory than their encoded numbers."""
+    for begin in range(0, max(len(x), 1), AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        yield _value_table(x[part], y[part], schema)
+
+
+def _written(path: Path, parts: Iterable[Any], kind: Any) -> Sizes:
+    """Arrow tables, one after the other, as one file."""
     memory, writer = 0, None
     try:
         with replacing(path) as temporary:
             for part in parts:
-                writer = writer or pq.ParquetWriter(temporary, part.schema, compression="zstd")
+                writer = writer or kind(temporary, part.schema)
                 writer.write_table(part)
                 memory += part.nbytes
             assert writer is not None
