@@ -66,7 +66,7 @@ def made(noise: float, **settings: Any) -> dict[str, np.ndarray]:
         total = mapping.clipped_sum(x, y, y, 2, Bound(float("inf"))).numpy()
         return Answer((total + noise * random.standard_normal(total.shape)).astype(np.float32), noise)
 
-    chosen = {"T": 60, "components": 40, **settings}
+    chosen = {"T": 60, "components": 40, "form": 2, **settings}
     return decode_rows(method_named("mosaic", chosen).run(SCHEMA, ask, Plain(), torch.device("cpu")).x, SCHEMA)
 
 

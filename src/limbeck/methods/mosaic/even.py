@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from limbeck.methods.mosaic.follow import Follow, followed
+from limbeck.methods.mosaic.follow import Follow, followed, wanted_pairs
 from limbeck.methods.mosaic.mixture import Mixture, drawn_cells, edges_of, places_in
 
 Numbers = NDArray[np.float64]
@@ -34,7 +34,8 @@ def even_cells(
     followed(cells, follows)
     pairs = len(edges) * (len(edges) - 1) // 2
     if sum(mixture.sizes) ** 2 <= MOST_PAIRS and 0 < max(count, rows) * pairs <= MOST_LOOKED_AT:
-        _best(cells, chosen, edges, mixture.pairs(), rng, follows)
+        total, starts = (chances * shares[:, :, None]).sum((0, 1)), np.cumsum([0, *mixture.sizes])
+        _best(cells, chosen, edges, wanted_pairs(mixture.pairs(), total, starts, follows), rng, follows)
     return cells
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.coarse import Coarse, shaped_axes
 from limbeck.methods.mosaic.even import even_cells
-from limbeck.methods.mosaic.follow import Follow, followed, seen_follows
+from limbeck.methods.mosaic.follow import Follow, folded, followed, seen_follows
 from limbeck.methods.mosaic.labels import Rows, fitted
 from limbeck.methods.mosaic.measured import Measured
 from limbeck.methods.mosaic.mixture import Mixture
@@ -26,13 +26,15 @@ MOST_FITTED_CELLS = 1 << 24  # and rows x cells: of a wide table fewer rows, whi
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """To be read when the mixture is fitted. records: how many there are, by the answers."""
+    """To be read when the mixture is fitted. records: how many there are, by the answers. may_follow: whether columns that others
+    decide follow them."""
 
     mixture: Mixture
     measured: Measured
     columns: Sequence[Coarse]
     schema: Schema
     records: float
+    may_follow: bool = True
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -40,7 +42,11 @@ class Fit:
 
     @cached_property
     def follows(self) -> tuple[Follow, ...]:
-        return seen_follows(self.measured)
+        return seen_follows(self.measured) if self.may_follow else ()
+
+    def target(self) -> Measured:
+        """What the mixture is fitted to."""
+        return folded(self.measured.bettered(), self.follows)
 
     def cells(self, count: int, rng: np.random.Generator, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """So many of all rows: (rows, columns), and their classes as far as the mixture says them, else 0."""
@@ -55,7 +61,7 @@ class Fit:
 
     def plain_model(self) -> TableModel:
         """In which a row is of the class of its component."""
-        return TableModel(self.axes, self.mixture, None, self.schema, self.follows)
+        return TableModel(self.axes, self.mixture.of_classes(len(self.schema.classes)), None, self.schema, self.follows)
 
     def model(self, cells: NDArray[np.int64]) -> TableModel:
         """With a model of the label, which is fitted on these rows, if there is one to be had."""

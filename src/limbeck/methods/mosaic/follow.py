@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ DOUBT = 2.0  # standard deviations that what the leader does not explain may hav
 KNOWN = 0.03  # of all records: the noise of that; with more nothing is sure
 APART = 4.0  # standard deviations that a cell of the column may hold more or less than its leader's cells say
 SEEN = 4.0  # standard deviations of noise above which a cell surely holds records
+UNKNOWN = 1e6  # variance of a share that is not to be fitted
 TOLD = 0.5  # of a column's records beside its largest cell: so many have to be seen where their leader says
 LEAST_CELLS = 2  # that the column surely has, or there is nothing to follow
 
@@ -90,6 +91,59 @@ def follows_of(spec: TableSpec, sizes: Sequence[int], weights: Mapping[str, Tens
     return tuple(found)
 
 
+def folded(measured: Measured, follows: Sequence[Follow]) -> Measured:
+    """What is to be fitted, without columns that follow: what was measured of them bettered what their leaders are known for.
+
+    A fit of them would have components for each of their cells, and noise between all other columns in each component.
+    """
+    single, pairs, precision = measured.single.clone(), measured.pairs.clone(), measured.precision.clone()
+    variance, blocks = measured.single_variance.clone(), measured.blocks()
+    for each in follows:
+        leader, column, cells = blocks[each.leader], blocks[each.column], torch.from_numpy(each.cells)
+        found, doubt = _bettered(
+            single[:, leader, None], variance[leader, None], single[:, column, None], variance[column, None], cells
+        )
+        single[:, leader], variance[leader] = found[:, :, 0], doubt[:, 0]
+        variance[column] = UNKNOWN
+        for other in blocks:
+            known = (precision[leader, other] > 0).all() and (precision[column, other] > 0).all()
+            if other in (leader, column) or not bool(known):
+                continue
+            found, doubt = _bettered(
+                pairs[:, leader, other], 1 / precision[leader, other], pairs[:, column, other],
+                1 / precision[column, other], cells,
+            )  # fmt: skip
+            pairs[:, leader, other], pairs[:, other, leader] = found, found.mT
+            precision[leader, other], precision[other, leader] = 1 / doubt, 1 / doubt.T
+        precision[column], precision[:, column] = 0.0, 0.0
+    return replace(measured, single=single, single_variance=variance, pairs=pairs, precision=precision)
+
+
+def _bettered(shares: Tensor, variance: Tensor, sums: Tensor, doubt: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
+    """The likeliest shares, (groups, cells, others), of which sums were measured, too, and their variance, (cells, others)."""
+    total = torch.zeros_like(doubt).index_add_(0, cells, variance) + doubt
+    lacking = sums - torch.zeros_like(sums).index_add_(1, cells, shares)
+    moved = variance / total[cells]
+    return shares + lacking[:, cells] * moved, variance * (1 - moved)
+
+
+def wanted_pairs(pairs: Numbers, shares: Numbers, starts: Places, follows: Sequence[Follow]) -> Numbers:
+    """(W, W): the share of rows that each pair of cells should have, if these are those of the columns that are drawn.
+
+    shares: (W,), of the cells. starts: the place of each column's first cell
+    """
+    for each in follows:
+        leader = slice(starts[each.leader], starts[each.leader] + len(each.cells))
+        column = slice(starts[each.column], starts[each.column + 1])
+        pairs[column] = 0.0
+        np.add.at(pairs, starts[each.column] + each.cells, pairs[leader])
+        pairs[:, column] = pairs[column].T
+        pairs[column, leader] = np.arange(column.stop - column.start)[:, None] == each.cells
+        pairs[column, leader] *= shares[leader]
+        pairs[leader, column] = pairs[column, leader].T
+    return pairs
+
+
 def seen_follows(measured: Measured) -> tuple[Follow, ...]:
     """Which columns surely follow which, by the measured pairs. No leader follows another column, and none has two leaders."""
     noise = _Noise(measured)
@@ -126,7 +180,7 @@ class _Noise:
         """For each cell of the leader that of the column; None unless it surely decides that."""
         pairs = self._pairs[leader, column]
         there = self._totals[leader]
-        is_seen = there > SEEN * np.sqrt(self._variances[leader])
+        is_seen = there > SEEN * math.sqrt(self._variance)
         doubt = math.sqrt((self._variance + self._variances[leader])[is_seen].sum())
         if not self._is_known[leader, column].all() or not is_seen.any() or doubt > KNOWN:
             return None
