@@ -5,7 +5,8 @@
     python -m benchmarks.generated_tables product    a number to predict that is the product of two columns
 
 Each is drawn by fixed seeds, written as CSV, drafted by `limbeck schema draft` with every entry taken as public, and made by
-`limbeck condense` at epsilon 1, three sets of each method. Trees are XGBoost's: 30 of depth 4, one thread. Pairs off is the mean total variation of all two-way marginals, numbers cut at the twentieths of the real rows, per cent.
+`limbeck condense` at epsilon 1, three sets of each method. Trees are XGBoost's: 30 of depth 4, one thread.
+Pairs off is the mean total variation of all two-way marginals, numbers cut at the twentieths of the real rows, per cent.
 Results go to results/generated-tables-NAME.json.
 """
 
