@@ -47,6 +47,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table that a small set stands for is small itself, and its teacher has few trees."""
     monkeypatch.setattr("limbeck.methods.mosaic.condensed.LARGE", 300)
     monkeypatch.setattr("limbeck.methods.mosaic.condensed.TREES", 40)
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.STARTS", 3)
 
 
 def large(classes: int, count: int = 3000) -> Large:
@@ -179,9 +180,12 @@ def test_herded_rows_have_the_shares_of_the_table() -> None:
 
 
 @pytest.mark.parametrize(("classes", "fixed"), [(2, False), (3, False), (3, True)])
-def test_a_step_never_makes_a_set_worse_and_values_stay_those_of_the_table(classes: int, fixed: bool) -> None:
+def test_without_heat_no_step_makes_a_set_worse_and_values_stay_those_of_the_table(
+    classes: int, fixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.HEAT", 0.0)
     table, labels = large(classes), np.repeat(np.arange(classes), 8)
-    small = Small(len(labels), 5, labels if fixed else None)
+    small = Small(len(labels), 5, 25, labels if fixed else None)
     judge, worth = table.judge(), []
     for step in range(25):
         small.step(table, step, np.random.default_rng(step))
@@ -193,8 +197,19 @@ def test_a_step_never_makes_a_set_worse_and_values_stay_those_of_the_table(class
     assert not fixed or np.bincount(small.y).tolist() == [8] * classes
 
 
+def test_changes_may_lose_a_little_first_and_nothing_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.HEAT", 0.05)
+    table, small, worth = large(2), Small(20, 5, 60), []
+    judge = table.judge()
+    for step in range(60):
+        small.step(table, step, np.random.default_rng(step))
+        worth.append(judge.worth(*small._copied()).total)
+    losses = -np.minimum(np.diff(worth), 0)
+    assert losses[:20].max() > 0.01 and losses[-3:].max() < 0.02 and worth[-1] > worth[0] - 0.02
+
+
 def test_a_set_goes_on_from_its_state_alone() -> None:
-    table, whole, first, second = large(2), *(Small(20, 5) for _ in range(3))
+    table, whole, first, second = large(2), *(Small(20, 5, 20) for _ in range(3))
     for step in range(20):
         whole.step(table, step, np.random.default_rng(step))
         (first if step < 8 else second).step(table, step, np.random.default_rng(step))
@@ -205,7 +220,7 @@ def test_a_set_goes_on_from_its_state_alone() -> None:
 
 
 def test_one_class_alone_is_matched() -> None:
-    table, small = large(1), Small(30, 5)
+    table, small = large(1), Small(30, 5, 1)
     assert steps_for(4000, 30, table.axes, 1) == 1
     small.step(table, 0, np.random.default_rng(0))
     assert np.bincount(table.axes[1].cut().of(small.x)) / 30 == pytest.approx([0.25] * 4, abs=0.05)

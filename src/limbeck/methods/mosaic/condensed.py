@@ -27,11 +27,14 @@ from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.students import Numbers
 
 LARGE = 30_000  # rows of the table that a small set stands for
-JUDGED = 4000  # of them, on which sets are compared
+JUDGED = 2000  # of them, on which sets are compared
 MOST = 1000  # rows of a small set; more are drawn as they are
 USUAL = 100 * 300  # rows x splits of a set for which all steps are taken; larger ones get fewer
-STARTS = 20  # sets at random, of which the best is the start
-ROW, CELLS = 0.3, 0.9  # a step is another row, else other cells, else another label
+STARTS = 50  # sets at random, of which the best is the start
+SHARP = 5.0  # how much surer their labels are than the teacher is
+MISSED = 0.3  # a step is a row that students miss,
+ROW, CELLS = 0.3, 0.9  # else another row, else other cells, else another label
+HEAT = 0.001  # how much a change may lose, about, in the first steps; in the last ones nothing
 MOST_CELLS = 3  # changed in one step
 HOPELESS = 0.01  # what logistic regression may lose so much of that trees are not even tried
 TREES, SPLITS = 600, 2  # of the teacher: trees over all classes, splits from root to leaf
@@ -84,26 +87,30 @@ class Large:
             if place not in leaders
         ]
 
-    def one_of(self, label: int, rng: np.random.Generator) -> int:
-        """A row, by its chance to be of the class."""
-        below = self._below[:, label]
+    def one_of(self, label: int, rng: np.random.Generator, sharp: float = 1.0) -> int:
+        """A row, by its chance to be of the class, or one that is surer."""
+        below = self._below[sharp][:, label]
         return int(np.searchsorted(below, rng.random() * below[-1]))
 
     @cached_property
-    def _below(self) -> Numbers:
-        below: Numbers = np.maximum(self.chances, 1e-12).cumsum(0)
-        return below
+    def _below(self) -> dict[float, Numbers]:
+        found = {}
+        for sharp in (1.0, SHARP):
+            chances = np.maximum(self.chances, 1e-12) ** sharp
+            found[sharp] = (chances / chances.sum(1, keepdims=True)).cumsum(0)
+        return found
 
 
 class Small:
     """The set while it is searched for.
 
-    x, y: its state. fixed: (rows,) labels that are not to change; None: classes come in the shares of the large table.
+    x, y: its state. steps: of the whole search. fixed: (rows,) labels that are not to change; None: classes come in the shares of
+    the large table.
     """
 
-    def __init__(self, rows: int, numbers: int, fixed: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, rows: int, numbers: int, steps: int, fixed: NDArray[np.int64] | None = None) -> None:
         self.x, self.y = torch.zeros(rows, numbers), torch.zeros(rows, dtype=torch.int64)
-        self._fixed = fixed
+        self._steps, self._fixed = steps, fixed
         self._judge: Judge | None = None
         self._worth = NOTHING
 
@@ -122,7 +129,8 @@ class Small:
             self._worth = self._judge.worth(*self._copied()) if step else NOTHING
         for x, y in self._starts(large, rng) if step == 0 else self._changed(large, rng):
             worth = self._judge.worth(x, y, self._worth.linear - HOPELESS)
-            if worth.total >= self._worth.total:
+            heat = HEAT * (1 - step / self._steps) if step else 0.0
+            if worth.total >= self._worth.total - heat * rng.exponential():
                 self._worth = worth
                 self._keep(x, y)
 
@@ -138,13 +146,15 @@ class Small:
         labels = shared_out(large.chances.mean(0), len(self.y)) if self._fixed is None else self._fixed
         for _ in range(STARTS):
             y = rng.permutation(labels)
-            yield large.rows.x[[large.one_of(int(label), rng) for label in y]], y
+            yield large.rows.x[[large.one_of(int(label), rng, SHARP) for label in y]], y
 
     def _changed(self, large: Large, rng: np.random.Generator) -> Iterator[Drawn]:
-        """Another row, other cells, or another label; nothing if that would break a constraint."""
+        """A row that students miss, another row, other cells, or another label; nothing if that would break a constraint."""
         (x, y), known = self._copied(), large.rows.x
         kind, row = rng.random(), int(rng.integers(len(y)))
-        if kind < ROW:
+        if rng.random() < MISSED:
+            self._take_missed(x, y, row, large, rng)
+        elif kind < ROW:
             x[row] = known[large.one_of(int(y[row]), rng)]
         elif kind < CELLS or self._fixed is not None:
             for _ in range(int(rng.integers(1, MOST_CELLS + 1))):
@@ -159,6 +169,20 @@ class Small:
         is_new = (x != self.x.numpy()).any(1) | (y != self.y.numpy())
         if hold(x[is_new], y[is_new], schema).all():
             yield x, y
+
+    def _take_missed(
+        self, x: NDArray[np.float32], y: NDArray[np.int64], row: int, large: Large, rng: np.random.Generator
+    ) -> None:
+        """One of the judged rows, the likelier the further off trees are, in place of this row or of one of the same class."""
+        below = self._worth.missed.cumsum()
+        found = min(int(np.searchsorted(below, rng.random() * below[-1])), len(below) - 1)
+        chances = large.chances[found]
+        if self._fixed is None and rng.random() < 0.5:
+            y[row] = int(np.searchsorted(chances.cumsum()[:-1], rng.random() * chances.sum()))
+        else:
+            same = np.flatnonzero(y == chances.argmax())
+            row = int(rng.choice(same)) if len(same) else row
+        x[row] = large.rows.x[found]
 
 
 def shared_out(shares: Numbers, rows: int) -> NDArray[np.int64]:

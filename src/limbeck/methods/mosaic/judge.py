@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.methods.mosaic.axes import Axis
-from limbeck.methods.mosaic.students import Numbers, boosted, logistic
+from limbeck.methods.mosaic.students import Numbers, boosted, chance_of, logistic
 
-ROUNDS = 100  # trees of a student, as XGBoost has them by itself
+ROUNDS = 40  # trees of a student: XGBoost has 100 by itself, of which the later ones change little after so few rows
 
 
 class Rows(NamedTuple):
@@ -23,17 +23,18 @@ class Rows(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """How well students agree with the teacher: logistic regression, and trees."""
+    """How well students agree with the teacher: logistic regression, and trees; and how far trees are off on each row."""
 
     linear: float
     trees: float
+    missed: Numbers
 
     @property
     def total(self) -> float:
         return self.linear + self.trees
 
 
-NOTHING = Worth(-np.inf, -np.inf)
+NOTHING = Worth(-np.inf, -np.inf, np.zeros(0))
 
 
 class Judge:
@@ -53,9 +54,12 @@ class Judge:
         lines = [logistic(x.astype(np.float64), each) for each in of_class]
         linear = self._agreement([self._x @ weights + constant for weights, constant in lines])
         if linear < least:
-            return Worth(linear, -np.inf)
+            return NOTHING
         values = seen_values(x, self._axes)
-        return Worth(linear, self._agreement([boosted(values, each, self._values, ROUNDS) for each in of_class]))
+        odds = [boosted(values, each, self._values, ROUNDS) for each in of_class]
+        chances = self._chances.T if classes > 2 else self._chances.T[1:]
+        missed = np.sum([(chance_of(own) - true) ** 2 for own, true in zip(odds, chances, strict=True)], axis=0)
+        return Worth(linear, self._agreement(odds), missed)
 
     def _agreement(self, odds: list[Numbers]) -> float:
         """The accuracy and the area under the curve that are expected if the teacher is right."""

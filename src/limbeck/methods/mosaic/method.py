@@ -226,7 +226,8 @@ class Mosaic(Method):
             return None, 0
         rows, classes = self._asked_for(schema), len(schema.classes)
         fixed = np.repeat(np.arange(classes), self.per_class) if self.per_class else None
-        return Small(rows, schema.numbers, fixed), steps_for(self.search, rows, axes, classes)
+        steps = steps_for(self.search, rows, axes, classes)
+        return Small(rows, schema.numbers, steps, fixed), steps
 
     def _large(self, fit: Fit) -> Large:
         return Large.drawn(fit, np.random.default_rng(self.seed_at("large")))

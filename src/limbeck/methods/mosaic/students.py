@@ -37,7 +37,7 @@ def logistic(x: Numbers, y: Numbers) -> tuple[Numbers, float]:
     held = np.append(np.ones(z.shape[1] - 1), 1e-6)
     weights = np.zeros(z.shape[1])
     for _ in range(NEWTON_STEPS):
-        chance = _chance(z @ weights)
+        chance = chance_of(z @ weights)
         curve = (z * np.maximum(chance * (1 - chance), 1e-6)[:, None]).T @ z + np.diag(held)
         step = np.linalg.solve(curve, z.T @ (chance - y) + held * weights)
         weights -= step
@@ -66,7 +66,7 @@ def boosted(values: Singles, y: Numbers, judged: Singles, rounds: int) -> Number
     own = np.full(len(y), np.log(share / (1 - share)))
     odds = np.full(judged.shape[1], own[0], dtype=np.float32)
     for _ in range(rounds if len(edges) else 0):
-        chance = _chance(own)
+        chance = chance_of(own)
         slopes = np.stack([chance - y, chance * (1 - chance)]).astype(np.float32)
         if slopes[1].sum() < 2 * LEAST or not _grow(left, slopes, left_of, own, odds):
             break
@@ -122,6 +122,6 @@ def _best_splits(parts: Singles, total: Singles, left: Singles) -> list[int]:
     return found
 
 
-def _chance(odds: Numbers) -> Numbers:
+def chance_of(odds: Numbers) -> Numbers:
     chance: Numbers = 1 / (1 + np.exp(-np.clip(odds, -FAR, FAR)))
     return chance
