@@ -296,13 +296,13 @@ def clinic(label: bool, **settings: Any) -> SyntheticSet:
     return found
 
 
-@pytest.mark.parametrize("label", [False, True])
-def test_small_sets_keep_to_the_constraints(label: bool) -> None:
-    searched = clinic(label, rows=40, search=20)
-    assert not label or not np.array_equal(searched.x, clinic(label, rows=40, search=2).x)
+def test_small_sets_keep_to_the_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.LARGE", 80)
+    assert not np.array_equal(clinic(False, rows=40, search=1).x, clinic(False, rows=40, search=0).x)
 
 
-def test_small_sets_of_so_many_of_each_class_keep_to_the_constraints() -> None:
+def test_small_sets_of_so_many_of_each_class_keep_to_the_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.LARGE", 80)
     assert np.bincount(clinic(True, per_class=20, search=10).y).tolist() == [20, 20]
 
 
