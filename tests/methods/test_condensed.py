@@ -301,6 +301,7 @@ def test_small_sets_keep_to_the_constraints(monkeypatch: pytest.MonkeyPatch) -> 
     assert not np.array_equal(clinic(False, rows=40, search=1).x, clinic(False, rows=40, search=0).x)
 
 
+@pytest.mark.slow
 def test_small_sets_of_so_many_of_each_class_keep_to_the_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("limbeck.methods.mosaic.condensed.LARGE", 80)
     assert np.bincount(clinic(True, per_class=20, search=10).y).tolist() == [20, 20]
