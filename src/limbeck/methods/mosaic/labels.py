@@ -51,7 +51,9 @@ class LabelModel:
     def __init__(self, measured: Measured, rows: Rows, records: float, opinion: float) -> None:
         single, variance = measured.combined()
         self._target, self._variance = single.double().numpy(), variance.double().numpy()
-        self._shares = np.maximum(self._target.sum(1), 1e-6 * len(measured.sizes))
+        # Every column says how large the classes are; one of few cells says it with less noise.
+        totals = [(self._target[:, part].sum(1), self._variance[part].sum()) for part in measured.blocks()]
+        self._shares = np.maximum(sum(total / variance for total, variance in totals), 1e-6 / self._variance.sum())
         self._shares /= self._shares.sum()
         self._blocks, self._rows, self._records, self.opinion = measured.blocks(), rows, records, opinion
         # A rare class is nearly sure not to be there in every cell, and still has to be learned.
