@@ -77,11 +77,12 @@ def _largest_map(schema: Schema, plan: Plan) -> float:
 
 
 def _mosaic(schema: Schema, plan: Plan) -> float:
-    """Measuring and fitting take some seconds for each pair of columns; a set smaller than its records is condensed, too."""
+    """Measuring and fitting take some seconds for each pair of columns; a small set is searched for, too."""
     columns = max(len(schema.columns), 1)
     rows = plan.settings.get("rows")
     made = rows if rows else schema.records
-    condensed = 90.0 if rows and rows < schema.records / 10 else 0.0
+    search = plan.settings.get("search") or 0
+    condensed = 5.0 + 0.008 * search if search else 0.0
     return 2.0 + 0.03 * columns**2 + 4e-6 * made * columns + condensed
 
 
