@@ -159,7 +159,7 @@ def main() -> None:
         )
         took, used = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     result = {
-        "command": "python -m benchmarks.wide_table " + " ".join(sys.argv[1:]),
+        "command": " ".join(["python -m benchmarks.wide_table", *sys.argv[1:]]),
         "rows": chosen.rows, "columns": chosen.columns, "format": chosen.format, "threads": chosen.threads,
         "cpu_seconds": round(used.ru_utime + used.ru_stime), "peak_megabytes": round(used.ru_maxrss / 1024),
     }  # fmt: skip

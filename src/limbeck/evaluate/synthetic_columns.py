@@ -20,7 +20,7 @@ from limbeck.methods.mosaic.model import TableModel
 from limbeck.privacy.schema import Column, Schema
 
 BINS = 20
-MOST_ROWS = 100_000
+MOST_ROWS = 50_000
 DIGITS = 6
 Numbers = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from limbeck.privacy.dates import DATE
 from limbeck.privacy.schema import Column, Schema
 
 SNAPSHOTS = "snapshots.npz"  # the set after some of the answers, where a method keeps that
-AT_ONCE = 1 << 17  # rows of a table that are decoded together
+AT_ONCE = 1 << 16  # rows of a table that are decoded together
 TRAINING_CURVES = "course.json"  # numbers by step, made of answers, where a method writes them down
 
 
