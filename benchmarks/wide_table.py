@@ -3,9 +3,11 @@
     python -m benchmarks.wide_table                            100 columns, 1,000,000 rows, as Parquet
     python -m benchmarks.wide_table --format csv --rows 100000
     python -m benchmarks.wide_table --set rows=100             and a small set in place of a whole table
+    python -m benchmarks.wide_table --draw                     all results there are, as docs/images/wide-table.png
 
 The table is generated: whole numbers, decimals, long tails, dates, categories of 2 to 12 values and ordered ones, a tenth of the
-columns with gaps, all of them bound to four hidden causes and to the label. Results go to results/wide-table-NAME.json.
+columns with gaps, all of them bound to four hidden causes and to the label. Results go to results/wide-table-NAME.json. Seconds
+are those of CPU, of one thread unless --threads says more, and the peak is that of the whole command.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 RESULTS = Path(__file__).parent / "results"
+FIGURE = Path(__file__).parents[1] / "docs" / "images" / "wide-table.png"
 CAUSES = 4
 AT_ONCE = 100_000  # rows that are made at a time
 KINDS = ("whole", "decimal", "tail", "date", "pair", "category", "ordered", "yes-no", "many", "spike")
@@ -132,9 +135,13 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--columns", type=int, default=100)
     options.add_argument("--format", choices=("parquet", "csv"), default="parquet")
-    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--draw", action="store_true")
     options.add_argument("--set", dest="settings", action="append", default=[])
     chosen = options.parse_args()
+    if chosen.draw:
+        draw()
+        return
     columns = [column_of(place) for place in range(chosen.columns)]
     with tempfile.TemporaryDirectory() as folder:
         path, schema = Path(folder) / f"wide.{chosen.format}", Path(folder) / "wide.toml"
@@ -152,7 +159,7 @@ def main() -> None:
         )
         took, used = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     result = {
-        "command": "python -m benchmarks.wide_table " + " ".join(sys.argv[1:]),
+        "command": " ".join(["python -m benchmarks.wide_table", *sys.argv[1:]]),
         "rows": chosen.rows, "columns": chosen.columns, "format": chosen.format, "threads": chosen.threads,
         "cpu_seconds": round(used.ru_utime + used.ru_stime), "peak_megabytes": round(used.ru_maxrss / 1024),
     }  # fmt: skip
@@ -161,6 +168,34 @@ def main() -> None:
     )
     (RESULTS / f"wide-table-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps({**result, "seconds": round(took)}, indent=1))
+
+
+def draw() -> None:
+    """Seconds and memory against the cells of the table, a line for each number of columns; a dashed line is the aim."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    results = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("wide-table-*-parquet.json"))]
+    figure, panels = plt.subplots(1, 2, figsize=(7.5, 2.9), layout="constrained")
+    for axes, entry, limit, words in (
+        (panels[0], "cpu_seconds", 600, "seconds of CPU"),
+        (panels[1], "peak_megabytes", 3000, "megabytes at the peak"),
+    ):
+        for count, colour in zip(
+            sorted({each["columns"] for each in results}), ("#4a6a8a", "#b3541e", "#6b8a4a"), strict=False
+        ):
+            line = sorted((each["rows"] * count, each[entry]) for each in results if each["columns"] == count)
+            axes.plot(*zip(*line, strict=True), "o-", color=colour, label=f"{count} columns")
+        axes.axhline(limit, color="#888888", linestyle="--", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set_ylim(0, 1.1 * max(limit, *(each[entry] for each in results)))
+        axes.set_xlabel("cells: rows x columns")
+        axes.set_ylabel(words)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(frameon=False, fontsize=8, loc="upper left")
+    figure.savefig(FIGURE, dpi=150)
 
 
 if __name__ == "__main__":

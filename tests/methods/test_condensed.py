@@ -17,13 +17,15 @@ from sklearn.preprocessing import StandardScaler
 from test_mosaic import SCHEMA, Plain, released, run, source
 
 import working as work
-from clinic import CLINIC
+from clinic import CONSTRAINTS, DECLARED, visits
+from limbeck.data.table import decode_rows, encode_rows
 from limbeck.errors import BadSettings
 from limbeck.methods import method_named
 from limbeck.methods.base import SyntheticSet
 from limbeck.methods.mosaic.axes import fine_axes
 from limbeck.methods.mosaic.condensed import Large, Small, herded, shared_out, steps_for
-from limbeck.methods.mosaic.judge import Judge, Rows, area
+from limbeck.methods.mosaic.judge import Rows, area, seen_values
+from limbeck.methods.mosaic.keeping import hold
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.students import boosted, logistic
@@ -45,6 +47,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table that a small set stands for is small itself, and its teacher has few trees."""
     monkeypatch.setattr("limbeck.methods.mosaic.condensed.LARGE", 300)
     monkeypatch.setattr("limbeck.methods.mosaic.condensed.TREES", 40)
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.STARTS", 3)
 
 
 def large(classes: int, count: int = 3000) -> Large:
@@ -72,15 +75,15 @@ def made(schema: Schema = TABLE, **settings: Any) -> SyntheticSet:
     return method_named("mosaic", chosen).run(schema, ask, Plain(), torch.device("cpu"))
 
 
-def plainly_boosted(cells: np.ndarray, y: np.ndarray, judged: np.ndarray, rounds: int) -> np.ndarray:
+def plainly_boosted(values: np.ndarray, y: np.ndarray, judged: np.ndarray, rounds: int) -> np.ndarray:
     """The same as `boosted`, row by row."""
 
     def grown(mine: np.ndarray, theirs: np.ndarray, depth: int) -> None:
         slope, curve = slopes[mine].sum(), curves[mine].sum()
         best, split = slope**2 / (curve + 1) + 1e-6, None
-        for column in range(cells.shape[1]):
-            for edge in range(int(cells.max())):
-                left = mine & (cells[:, column] <= edge)
+        for column in range(values.shape[1]):
+            for edge in np.unique(values[:, column])[1:]:
+                left = mine & (values[:, column] < edge)
                 right = mine & ~left
                 if depth < 6 and min(curves[left].sum(), curves[right].sum()) >= 1:
                     gain = sum(slopes[part].sum() ** 2 / (curves[part].sum() + 1) for part in (left, right))
@@ -90,7 +93,7 @@ def plainly_boosted(cells: np.ndarray, y: np.ndarray, judged: np.ndarray, rounds
             own[mine] -= 0.3 * slope / (curve + 1)
             odds[theirs] -= 0.3 * slope / (curve + 1)
             return
-        here, there = cells[:, split[0]] <= split[1], judged[:, split[0]] <= split[1]
+        here, there = values[:, split[0]] < split[1], judged[:, split[0]] < split[1]
         grown(mine & here, theirs & there, depth + 1)
         grown(mine & ~here, theirs & ~there, depth + 1)
 
@@ -103,31 +106,38 @@ def plainly_boosted(cells: np.ndarray, y: np.ndarray, judged: np.ndarray, rounds
     return odds
 
 
-def splits(cells: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    return np.concatenate([cells[:, [c]] <= np.arange(size - 1) for c, size in enumerate(sizes)], axis=1)
-
-
-def some_cells(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def some_rows(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers with gaps between them, so that it shows where in a gap a tree is cut."""
     rng = np.random.default_rng(seed)
-    cells = rng.integers(0, 6, (count, 3))
-    return cells, (cells[:, 0] + rng.normal(0, 2, count) > 3).astype(np.float64)
+    values = (rng.integers(0, 40, (count, 3)) ** 2).astype(np.float32)
+    return values, (values[:, 0] + rng.normal(0, 300, count) > 500).astype(np.float64)
 
 
 def test_trees_are_those_of_a_plain_search_row_by_row() -> None:
-    (cells, y), (judged, _) = some_cells(60, 1), some_cells(50, 2)
+    (values, y), (judged, _) = some_rows(60, 1), some_rows(50, 2)
     y = 0.8 * y + 0.2 * np.random.default_rng(0).random(60)  # no two splits gain the same
-    sizes = (6, 6, 6)
-    found = boosted(splits(cells, sizes).astype(np.float32), y, splits(judged, sizes).T, 4)
-    assert found == pytest.approx(plainly_boosted(cells, y, judged, 4), abs=1e-4)
+    found = boosted(values, y, np.ascontiguousarray(judged.T), 4)
+    assert found == pytest.approx(plainly_boosted(values, y, judged, 4), abs=1e-4)
 
 
 def test_trees_are_those_of_xgboost() -> None:
     xgboost = pytest.importorskip("xgboost")
-    (cells, y), (judged, _) = some_cells(100, 3), some_cells(400, 4)
-    theirs = xgboost.XGBClassifier(n_jobs=1, tree_method="exact").fit(cells, y).predict(judged, output_margin=True)
-    sizes = (6, 6, 6)
-    found = boosted(splits(cells, sizes).astype(np.float32), y, splits(judged, sizes).T, 100)
+    (values, y), (judged, _) = some_rows(100, 3), some_rows(400, 4)
+    theirs = xgboost.XGBClassifier(n_jobs=1).fit(values, y).predict(judged, output_margin=True)
+    found = boosted(values, y, np.ascontiguousarray(judged.T), 100)
     assert np.corrcoef(found, theirs)[0, 1] > 0.99
+
+
+def test_a_column_without_a_second_value_is_not_cut() -> None:
+    values, y = np.ones((8, 2), dtype=np.float32), np.repeat([0.0, 1.0], 4)
+    assert boosted(values, y, np.ones((2, 5), dtype=np.float32), 10) == pytest.approx(np.zeros(5))
+
+
+def test_trees_see_numbers_places_of_categories_and_gaps() -> None:
+    columns = (Column(name="n", low=0, high=10, missing=True), Column(name="k", categories=("p", "q"), missing=True))
+    schema = dataclasses.replace(TABLE, columns=columns)
+    x = encode_rows({"n": [5, None, 10], "k": ["q", "p", None]}, schema)
+    assert seen_values(x, fine_axes(schema)).tolist() == [[0.0, 1.0], [np.inf, 0.0], [1.0, np.inf]]
 
 
 @pytest.mark.parametrize("rows", [12, 80])
@@ -170,13 +180,16 @@ def test_herded_rows_have_the_shares_of_the_table() -> None:
 
 
 @pytest.mark.parametrize(("classes", "fixed"), [(2, False), (3, False), (3, True)])
-def test_a_step_never_makes_a_set_worse_and_values_stay_those_of_the_table(classes: int, fixed: bool) -> None:
+def test_without_heat_no_step_makes_a_set_worse_and_values_stay_those_of_the_table(
+    classes: int, fixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.HEAT", 0.0)
     table, labels = large(classes), np.repeat(np.arange(classes), 8)
-    small = Small(len(labels), 5, labels if fixed else None)
+    small = Small(len(labels), 5, 25, labels if fixed else None)
     judge, worth = table.judge(), []
     for step in range(25):
         small.step(table, step, np.random.default_rng(step))
-        worth.append(judge.worth(small._rows(table)).total)
+        worth.append(judge.worth(*small._copied()).total)
     assert worth == sorted(worth) and worth[-1] > worth[0]
     known = {row.tobytes() for row in table.rows.x[:, 1:]}
     assert {row.tobytes() for row in small.x.numpy()[:, 1:]} <= known
@@ -184,8 +197,19 @@ def test_a_step_never_makes_a_set_worse_and_values_stay_those_of_the_table(class
     assert not fixed or np.bincount(small.y).tolist() == [8] * classes
 
 
+def test_changes_may_lose_a_little_first_and_nothing_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.HEAT", 0.05)
+    table, small, worth = large(2), Small(20, 5, 60), []
+    judge = table.judge()
+    for step in range(60):
+        small.step(table, step, np.random.default_rng(step))
+        worth.append(judge.worth(*small._copied()).total)
+    losses = -np.minimum(np.diff(worth), 0)
+    assert losses[:20].max() > 0.01 and losses[-3:].max() < 0.02 and worth[-1] > worth[0] - 0.02
+
+
 def test_a_set_goes_on_from_its_state_alone() -> None:
-    table, whole, first, second = large(2), *(Small(20, 5) for _ in range(3))
+    table, whole, first, second = large(2), *(Small(20, 5, 20) for _ in range(3))
     for step in range(20):
         whole.step(table, step, np.random.default_rng(step))
         (first if step < 8 else second).step(table, step, np.random.default_rng(step))
@@ -196,7 +220,7 @@ def test_a_set_goes_on_from_its_state_alone() -> None:
 
 
 def test_one_class_alone_is_matched() -> None:
-    table, small = large(1), Small(30, 5)
+    table, small = large(1), Small(30, 5, 1)
     assert steps_for(4000, 30, table.axes, 1) == 1
     small.step(table, 0, np.random.default_rng(0))
     assert np.bincount(table.axes[1].cut().of(small.x)) / 30 == pytest.approx([0.25] * 4, abs=0.05)
@@ -245,10 +269,42 @@ def test_without_a_label_rows_are_matched() -> None:
     assert shares == pytest.approx(real, abs=0.06)
 
 
-def test_with_constraints_small_sets_are_drawn() -> None:
-    assert work.make_plan(CLINIC, method_named("mosaic", {"rows": 40}), 1.0, 1e-5).settings["search"] == 0
-    with pytest.raises(BadSettings, match=r"search=5 would break the constraints of 'clinic'\. Choose search=0"):
-        work.make_plan(CLINIC, method_named("mosaic", {"rows": 40, "search": 5}), 1.0, 1e-5)
+def clinic(label: bool, **settings: Any) -> SyntheticSet:
+    """A small set of a table with a constraint of every kind; with a label that one of them is about."""
+    values = {**DECLARED}
+    if label:
+        values |= {
+            "classes": ["ill", "well"],
+            "label": "state",
+            "constraints": [*CONSTRAINTS, {"never": "age < 5 & state = well"}],
+        }
+    schema, rows = Schema.from_dict(values), visits(600)
+    x = torch.from_numpy(encode_rows(rows, schema))
+    ages = torch.tensor(rows["age"])
+    y = ((ages > 40) if label else 0 * ages).long()
+    random = np.random.default_rng(1)
+
+    def ask(name: str, index: int, mapping: Any) -> Answer:
+        total = mapping.clipped_sum(x, y, y, len(schema.classes), Bound(float("inf"))).numpy()
+        return Answer((total + 0.05 * random.standard_normal(total.shape)).astype(np.float32), 0.05)
+
+    assert work.make_plan(schema, method_named("mosaic", {"rows": 40}), 1.0, 1e-5).settings["search"] == 4000
+    found = method_named("mosaic", {"T": 3, "components": 6, **settings}).run(schema, ask, Plain(), torch.device("cpu"))
+    assert hold(np.asarray(found.x), found.y, schema).all()
+    ids = decode_rows(found.x, schema)["id"]
+    assert len(set(ids.tolist())) == len(ids) == 40
+    return found
+
+
+def test_small_sets_keep_to_the_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.LARGE", 80)
+    assert not np.array_equal(clinic(False, rows=40, search=1).x, clinic(False, rows=40, search=0).x)
+
+
+@pytest.mark.slow
+def test_small_sets_of_so_many_of_each_class_keep_to_the_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limbeck.methods.mosaic.condensed.LARGE", 80)
+    assert np.bincount(clinic(True, per_class=20, search=10).y).tolist() == [20, 20]
 
 
 @pytest.mark.parametrize("call", [7, 9])
@@ -278,7 +334,7 @@ def test_a_teacher_that_saw_one_class_only_is_sure_of_it() -> None:
     rows = table.rows._replace(y=np.ones_like(table.rows.y))
     sure = Large.of(table.model, rows, 2)
     assert (sure.chances == [0.0, 1.0]).all()
-    assert np.isfinite(Judge((12, 4), rows, sure.chances).worth(rows._replace(y=table.rows.y)).total)
+    assert np.isfinite(sure.judge().worth(rows.x[:300], table.rows.y[:300]).total)
 
 
 def test_the_schema_may_have_rough_numbers() -> None:

@@ -237,7 +237,7 @@ def test_other_methods_and_more_rows_than_unique_values_are_refused() -> None:
 def released(root: Path, name: str = "out") -> Path:
     x = encode_rows(visits(400), CLINIC)
     source = DataSource(CLINIC, "here", lambda _: Records(x, np.zeros(len(x), dtype=np.int64)))
-    chosen = {"T": 6, "components": 6, "rows": 60, "sigma": 2.0}
+    chosen = {"T": 6, "components": 6, "rows": 60, "sigma": 2.0, "search": 0}
     plan = work.make_plan(CLINIC, method_named("mosaic", chosen), None, 1e-5)
     asked = work.asked(data=None, ledger=str(root / f"{name}.sqlite"), insecure_seed=7)
     return work.condense(asked, plan, source, root / name, Silent(), checkpoint_seconds=0.0).release
@@ -291,7 +291,7 @@ def test_whatever_records_hold_only_what_was_declared_comes_out(tmp_path: Path) 
     x = np.full((300, CLINIC.numbers), np.nan, dtype=np.float32)
     x[100:200] = 1e30
     source = DataSource(CLINIC, "here", lambda _: Records(x, np.zeros(300, dtype=np.int64)))
-    plan = work.make_plan(CLINIC, method_named("mosaic", {"T": 3, "components": 3, "rows": 50}), 1.0, 1e-5)
+    plan = work.make_plan(CLINIC, method_named("mosaic", {"T": 3, "components": 3, "rows": 50, "search": 0}), 1.0, 1e-5)
     asked = work.asked(data=None, ledger=str(tmp_path / "l.sqlite"))
     release = work.condense(asked, plan, source, tmp_path / "out", Silent()).release
     verify(release)

@@ -118,6 +118,14 @@ def test_images_and_a_bare_text_are_refused() -> None:
         read_conditions([], SCHEMA, "maybe")
 
 
+def test_white_space_around_a_name_may_be_left_out() -> None:
+    columns = (Column(name=" lead ", low=0, high=9, integer=True), Column(name="le", low=0, high=9))
+    schema = dataclasses.replace(SCHEMA, columns=columns, shape=(2,))
+    for text in ("lead>=4", " lead  >= 4", "  lead >=4 "):
+        (found,) = read_conditions([text], schema).columns
+        assert found.column.name == " lead " and found.number == 4
+
+
 def test_names_may_hold_operators() -> None:
     columns = (Column(name="a", low=0, high=9), Column(name="a=b", low=0, high=9), Column(name="a>1", low=0, high=9))
     schema = dataclasses.replace(SCHEMA, columns=columns, shape=(3,))

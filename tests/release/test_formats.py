@@ -12,6 +12,7 @@ import pytest
 from limbeck.data import images, parquet, table
 from limbeck.data.records import Array
 from limbeck.errors import BadInput, OutputFault
+from limbeck.files import write_atomic
 from limbeck.privacy.schema import Column, Schema
 from limbeck.release import formats as writer
 from schemas import COLOUR, PEOPLE
@@ -128,7 +129,37 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OutputFault, match="No space left"):
-        writer.write_atomic(path, b"new")
+        write_atomic(path, b"new")
     assert path.read_bytes() == b"old" and [file.name for file in tmp_path.glob("*a.npz*")] == ["a.npz"]
     with pytest.raises(OutputFault):
-        writer.write_atomic(tmp_path / "no" / "folder", b"")
+        write_atomic(tmp_path / "no" / "folder", b"")
+    rows = vectors(10)
+    with pytest.raises(OutputFault, match="No space left"):
+        writer.write_parquet(path, *rows)
+    assert path.read_bytes() == b"old" and [file.name for file in tmp_path.glob("*a.npz*")] == ["a.npz"]
+
+
+def vectors(count: int) -> tuple[Array, Array, Schema]:
+    schema = Schema(
+        name="v", shape=(3,), classes=("a", "b"), records=9, low=-1.0, high=1.0, label="l", augmentation=(),
+        columns=(Column(name="n", low=0, high=9, integer=True, missing=True), Column(name="k", low=0, high=1)),
+    )  # fmt: skip
+    x = np.random.default_rng(0).uniform(-1, 1, (count, 3)).astype(np.float32)
+    return x, np.arange(count) % 2, schema
+
+
+def test_a_long_table_is_written_in_parts_and_a_short_one_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, schema = vectors(10)
+    sizes = writer.write_parquet(tmp_path / "whole.parquet", x, y, schema)
+    content = pq.read_table(tmp_path / "whole.parquet")
+    pq.write_table(content, tmp_path / "plain.parquet", compression="zstd")
+    assert (tmp_path / "plain.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert sizes.file == (tmp_path / "whole.parquet").stat().st_size and sizes.memory > 0
+    monkeypatch.setattr(writer, "AT_ONCE", 4)
+    writer.write_parquet(tmp_path / "parts.parquet", x, y, schema)
+    assert pq.ParquetFile(tmp_path / "parts.parquet").num_row_groups == 3
+    assert pq.read_table(tmp_path / "parts.parquet").equals(content)
+    writer.write_parquet(tmp_path / "none.parquet", x[:0], y[:0], schema)
+    assert pq.read_table(tmp_path / "none.parquet").schema.equals(content.schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import limbeck
+from limbeck.data import table
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
@@ -303,3 +305,17 @@ def test_a_bad_condition_is_one_sentence(made: Path, tmp_path: Path, cli: Cli, w
     ended = cli("sample", made, "--count", 5, "--where", where, "--out", out, "--json")
     assert ended.code == 2 and words in ended.json["error"]["message"] and not out.exists()
     assert "Traceback" not in ended.err
+
+
+def test_a_csv_file_holds_the_same_rows_as_a_parquet_file(made: Path, tmp_path: Path, cli: Cli) -> None:
+    for name in ("more.csv", "more.parquet"):
+        assert cli("sample", made, "--count", 40, "--out", tmp_path / name).code == 0
+    with (tmp_path / "more.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    wanted = pq.read_table(tmp_path / "more.parquet").to_pylist()
+    assert list(rows[0]) == list(wanted[0]) and len(rows) == 40
+    for row, other in zip(rows, wanted, strict=True):
+        assert [float(value) if name == "price" else value for name, value in row.items()] == [
+            value if name == "price" else "" if value is None else str(value) for name, value in other.items()
+        ]
+    assert table.read(tmp_path / "more.csv", SCHEMA).x.shape == (40, *SCHEMA.shape)

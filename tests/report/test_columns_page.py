@@ -120,3 +120,11 @@ def test_the_owners_page_shows_correlations_and_broken_constraints() -> None:
     view = marginals_view(found)
     assert view.correlated == "0.650" and view.farthest == (("pay", "age", "0.90", "0.25"),) and view.broken == (3, 1)
     assert TableMarginals.from_dict(found.to_dict()) == found
+
+
+def test_of_very_many_rows_every_so_many_th_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they stand in the order of their classes."""
+    x, y = tables.rows_of(tables.columns(95, 0))
+    every_tenth = synthetic_columns(x[::10], y[::10], tables.SCHEMA)
+    monkeypatch.setattr("limbeck.evaluate.synthetic_columns.MOST_ROWS", 10)
+    assert synthetic_columns(x, y, tables.SCHEMA) == every_tenth

@@ -12,7 +12,7 @@ from limbeck.cli.options import Json
 from limbeck.cli.output import emit, reporter
 from limbeck.errors import BadInput, NotReleasable, OutputFault, RunConflict
 
-FORMS = (".npz", ".parquet")
+FORMS = (".npz", ".parquet", ".csv")
 
 
 def register(app: typer.Typer) -> None:
@@ -35,13 +35,14 @@ def sample(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Where they go: a new .npz (like set.npz) or .parquet file. Default: RELEASE-sample-SEED.npz."
+            "--out",
+            help="Where they go: a new .npz (like set.npz) or .parquet, of a table .csv. Default: RELEASE-sample-SEED.npz.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw more labelled records from a release that has a generator. Costs nothing: no private record is read."""
-    from limbeck.release.formats import write_npz, write_parquet
+    from limbeck.release.formats import write_csv, write_npz, write_parquet
     from limbeck.release.generator import load_generator
 
     _require_finished(release)
@@ -52,7 +53,8 @@ def sample(
     if out.suffix == ".npz":
         write_npz(out, x, y)
     else:
-        write_parquet(out, x, y, generator.schema)
+        write = write_csv if out.suffix == ".csv" else write_parquet
+        write(out, x, y, generator.schema)
     releasable = generator.certificate.releasable
     if generator.fitted:
         with reporter() as shown:
@@ -83,7 +85,7 @@ def require_free(out: Path) -> None:
     from limbeck.release.destination import require_outside
 
     if out.suffix not in FORMS:
-        raise BadInput(f"--out must end in {' or '.join(FORMS)}, got --out {out}.")
+        raise BadInput(f"--out must end in {', '.join(FORMS[:-1])} or {FORMS[-1]}, got --out {out}.")
     folder = out.absolute().resolve().parent
     require_outside(out, NotReleasable)
     if out.exists() or out.is_symlink():

@@ -85,10 +85,11 @@ def _largest_map(schema: Schema, plan: Plan) -> float:
 
 def _mosaic(schema: Schema, plan: Plan) -> float:
     """Measuring and fitting take longer for more pairs of columns, of which more are asked about where there are more records; a
-    set smaller than its records is condensed, too."""
+    small set is searched for, too."""
     columns, rows = max(len(schema.columns), 1), plan.settings.get("rows")
     made = rows if rows else schema.records
-    condensed = 90.0 if rows and rows < schema.records / 10 else 0.0
+    search = plan.settings.get("search") or 0
+    condensed = 5.0 + 0.008 * search if search else 0.0
     pairs = 0.03 * columns**2 * math.sqrt(min(1.0, schema.records / MANY_RECORDS))
     return 1.2 + pairs + 4e-6 * made * columns + condensed
 

@@ -82,11 +82,11 @@ _COMPARE = {
 
 def read_condition(text: str, columns: Mapping[str, Column]) -> Condition:
     """A text such as "age>60" for columns by name; what cannot be meant is refused in a sentence."""
-    # Names may hold operators: the longest one that fits is meant.
+    # Names may hold operators: the longest one that fits is meant. White space around them may be left out.
     for name in sorted(columns, key=len, reverse=True):
-        rest = text.strip()[len(name) :].lstrip()
+        rest = text.strip()[len(name.strip()) :].lstrip()
         operator = next((sign for sign in OPERATORS if rest.startswith(sign)), None)
-        if text.strip().startswith(name) and operator is not None:
+        if text.strip().startswith(name.strip()) and operator is not None:
             value = rest[len(operator) :].strip()
             return _condition(text.strip(), columns[name], operator.replace("==", "="), value)
     _refuse(text, columns)

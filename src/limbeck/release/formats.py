@@ -5,25 +5,26 @@ The same set gives the same bytes.
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limbeck.data import images, table
 from limbeck.data.records import Array
 from limbeck.errors import BadInput, OutputFault
-from limbeck.files import replacing, write_atomic
+from limbeck.files import replacing
 from limbeck.privacy.dates import DATE
 from limbeck.privacy.schema import Column, Schema
 
 SNAPSHOTS = "snapshots.npz"  # the set after some of the answers, where a method keeps that
+AT_ONCE = 1 << 16  # rows of a table that are decoded together
 TRAINING_CURVES = "course.json"  # numbers by step, made of answers, where a method writes them down
 
 
@@ -74,11 +75,43 @@ def write_parquet(path: Path, x: Array, y: Array, schema: Schema) -> Sizes:
         )
     if y.size and (y.min() < 0 or y.max() >= len(schema.classes)):
         raise BadInput(f"The labels must lie in 0..{len(schema.classes) - 1}, got {y.min()}..{y.max()}.")
-    content = image_table(x, y, schema) if schema.is_image else _value_table(x, y, schema)
-    buffer = io.BytesIO()
-    pq.write_table(content, buffer, compression="zstd")
-    write_atomic(path, buffer.getvalue())
-    return Sizes(buffer.tell(), content.nbytes)
+    if schema.is_image:
+        return _written(path, [image_table(x, y, schema)], _packed)
+    return _written(path, _value_parts(x, y, schema), _packed)
+
+
+def _packed(path: Path, kind: Any) -> Any:
+    return pq.ParquetWriter(path, kind, compression="zstd")
+
+
+def write_csv(path: Path, x: Array, y: Array, schema: Schema) -> None:
+    """A table as `write_parquet` has it, with a header line; a cell without a value is empty."""
+    if schema.is_image:
+        raise BadInput(f"'{schema.name}' holds pictures, and a .csv file holds a table. Choose .npz or .parquet.")
+    _written(path, _value_parts(x, y, schema), pa_csv.CSVWriter)
+
+
+def _value_parts(x: Array, y: Array, schema: Schema) -> Iterator[Any]:
+    """A part at a time: a million wide rows as texts and whole numbers take more memory than their encoded numbers."""
+    for begin in range(0, max(len(x), 1), AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        yield _value_table(x[part], y[part], schema)
+
+
+def _written(path: Path, parts: Iterable[Any], kind: Any) -> Sizes:
+    """Arrow tables, one after the other, as one file."""
+    memory, writer = 0, None
+    try:
+        with replacing(path) as temporary:
+            for part in parts:
+                writer = writer or kind(temporary, part.schema)
+                writer.write_table(part)
+                memory += part.nbytes
+            assert writer is not None
+            writer.close()
+            return Sizes(temporary.stat().st_size, memory)
+    except OSError as error:
+        raise OutputFault(f"{path} could not be written: {error.strerror or error}.") from None
 
 
 def image_table(x: Array, y: Array, schema: Schema) -> Any:

@@ -68,5 +68,5 @@ class Coarse:
 
 def shaped_axes(columns: Sequence[Coarse], measured: Measured, records: float) -> list[Axis]:
     """All columns with what is inside of their cells."""
-    totals = (measured.totals() * records).double().numpy()
+    totals = (measured.totals()[0] * records).double().numpy()
     return [column.shaped(totals[block]) for column, block in zip(columns, measured.blocks(), strict=True)]

@@ -19,18 +19,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limbeck.methods.mosaic.axes import Axis
-from limbeck.methods.mosaic.drawing import encoded, labelled
+from limbeck.methods.mosaic.drawing import encoded, labelled, mended
 from limbeck.methods.mosaic.fit import Fit
 from limbeck.methods.mosaic.judge import NOTHING, Judge, Rows
+from limbeck.methods.mosaic.keeping import Drawn, filled, hold
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.methods.mosaic.students import Numbers
 
 LARGE = 30_000  # rows of the table that a small set stands for
-JUDGED = 4000  # of them, on which sets are compared
+JUDGED = 2000  # of them, on which sets are compared
 MOST = 1000  # rows of a small set; more are drawn as they are
 USUAL = 100 * 300  # rows x splits of a set for which all steps are taken; larger ones get fewer
-STARTS = 20  # sets at random, of which the best is the start
-ROW, CELLS = 0.3, 0.9  # a step is another row, else other cells, else another label
+STARTS = 50  # sets at random, of which the best is the start
+SHARP = 5.0  # how much surer their labels are than the teacher is
+MISSED = 0.3  # a step is a row that students miss,
+ROW, CELLS = 0.3, 0.9  # else another row, else other cells, else another label
+HEAT = 0.001  # how much a change may lose, about, in the first steps; in the last ones nothing
 MOST_CELLS = 3  # changed in one step
 HOPELESS = 0.01  # what logistic regression may lose so much of that trees are not even tried
 TREES, SPLITS = 600, 2  # of the teacher: trees over all classes, splits from root to leaf
@@ -59,39 +63,56 @@ class Large:
         cells, labels = fit.cells(LARGE, rng, LARGE)
         model = fit.model(cells)
         labels = labelled(model, cells, labels, rng, balance=True)
-        return Large.of(model, Rows(encoded(model, cells, labels, rng), cells, labels), len(fit.schema.classes))
+        x, labels = mended(model, encoded(model, cells, labels, rng), labels, rng, by_class=False)
+        if fit.schema.rules:
+            places = torch.from_numpy(x)
+            cells = np.stack([axis.cut().of(places).numpy() for axis in model.axes], axis=1)
+        return Large.of(model, Rows(x, cells, labels), len(fit.schema.classes))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         return self.model.axes
 
     def judge(self) -> Judge:
-        some = np.arange(min(JUDGED, len(self.chances)))
-        return Judge(self.model.sizes, _part(self.rows, some), self.chances[some])
+        return Judge(self.axes, self.rows.x[:JUDGED], self.chances[:JUDGED])
 
-    def one_of(self, label: int, rng: np.random.Generator) -> int:
-        """A row, by its chance to be of the class."""
-        below = self._below[:, label]
+    @cached_property
+    def blocks(self) -> list[NDArray[np.int64]]:
+        """The places of encoded numbers that change together: a column's, and those of columns that follow it."""
+        own = [np.arange(axis.start, axis.start + axis.column.width) for axis in self.axes]
+        leaders = {each.column: each.leader for each in self.model.follows}
+        return [
+            np.concatenate([own[place], *(own[column] for column, leader in leaders.items() if leader == place)])
+            for place in range(len(own))
+            if place not in leaders
+        ]
+
+    def one_of(self, label: int, rng: np.random.Generator, sharp: float = 1.0) -> int:
+        """A row, by its chance to be of the class, or one that is surer."""
+        below = self._below[sharp][:, label]
         return int(np.searchsorted(below, rng.random() * below[-1]))
 
     @cached_property
-    def _below(self) -> Numbers:
-        below: Numbers = np.maximum(self.chances, 1e-12).cumsum(0)
-        return below
+    def _below(self) -> dict[float, Numbers]:
+        found = {}
+        for sharp in (1.0, SHARP):
+            chances = np.maximum(self.chances, 1e-12) ** sharp
+            found[sharp] = (chances / chances.sum(1, keepdims=True)).cumsum(0)
+        return found
 
 
 class Small:
     """The set while it is searched for.
 
-    x, y: its state. fixed: (rows,) labels that are not to change; None: classes come in the shares of the large table.
+    x, y: its state. steps: of the whole search. fixed: (rows,) labels that are not to change; None: classes come in the shares of
+    the large table.
     """
 
-    def __init__(self, rows: int, numbers: int, fixed: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, rows: int, numbers: int, steps: int, fixed: NDArray[np.int64] | None = None) -> None:
         self.x, self.y = torch.zeros(rows, numbers), torch.zeros(rows, dtype=torch.int64)
-        self._fixed = fixed
+        self._steps, self._fixed = steps, fixed
         self._judge: Judge | None = None
         self._worth = NOTHING
-        self._cells: NDArray[np.int64] | None = None  # of x, once they are known
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -100,52 +121,68 @@ class Small:
     def step(self, large: Large, step: int, rng: np.random.Generator) -> None:
         """What it does depends on the state, the random numbers and on whether it is the first step."""
         if large.chances.shape[1] == 1:
-            self._keep(_part(large.rows, herded(large.rows.cells, len(self.y))))
+            places = herded(large.rows.cells, len(self.y))
+            self._keep(large.rows.x[places], large.rows.y[places])
             return
         if self._judge is None:
             self._judge = large.judge()
-            self._worth = self._judge.worth(self._rows(large)) if step else NOTHING
-        for rows in self._starts(large, rng) if step == 0 else (self._changed(large, rng),):
-            worth = self._judge.worth(rows, self._worth.linear - HOPELESS)
-            if worth.total >= self._worth.total:
+            self._worth = self._judge.worth(*self._copied()) if step else NOTHING
+        for x, y in self._starts(large, rng) if step == 0 else self._changed(large, rng):
+            worth = self._judge.worth(x, y, self._worth.linear - HOPELESS)
+            heat = HEAT * (1 - step / self._steps) if step else 0.0
+            if worth.total >= self._worth.total - heat * rng.exponential():
                 self._worth = worth
-                self._keep(rows)
+                self._keep(x, y)
 
-    def _keep(self, rows: Rows) -> None:
-        self.x.copy_(torch.from_numpy(rows.x))
-        self.y.copy_(torch.from_numpy(rows.y))
-        self._cells = rows.cells
+    def _keep(self, x: NDArray[np.float32], y: NDArray[np.int64]) -> None:
+        self.x.copy_(torch.from_numpy(x))
+        self.y.copy_(torch.from_numpy(y))
 
-    def _rows(self, large: Large) -> Rows:
-        if self._cells is None:
-            self._cells = np.stack([axis.cut().of(self.x).numpy() for axis in large.axes], axis=1)
-        return Rows(self.x.numpy().copy(), self._cells.copy(), self.y.numpy().copy())
+    def _copied(self) -> Drawn:
+        return self.x.numpy().copy(), self.y.numpy().copy()
 
-    def _starts(self, large: Large, rng: np.random.Generator) -> Iterator[Rows]:
+    def _starts(self, large: Large, rng: np.random.Generator) -> Iterator[Drawn]:
         """Sets at random: rows for each label, by the chance that they have it."""
         labels = shared_out(large.chances.mean(0), len(self.y)) if self._fixed is None else self._fixed
         for _ in range(STARTS):
             y = rng.permutation(labels)
-            places = np.array([large.one_of(int(label), rng) for label in y])
-            yield _part(large.rows, places)._replace(y=y)
+            yield large.rows.x[[large.one_of(int(label), rng, SHARP) for label in y]], y
 
-    def _changed(self, large: Large, rng: np.random.Generator) -> Rows:
-        """Another row, other cells, or another label."""
-        rows, (x, cells, _) = self._rows(large), large.rows
-        kind, row = rng.random(), int(rng.integers(len(rows.y)))
-        if kind < ROW:
-            found = large.one_of(int(rows.y[row]), rng)
-            rows.x[row], rows.cells[row] = x[found], cells[found]
+    def _changed(self, large: Large, rng: np.random.Generator) -> Iterator[Drawn]:
+        """A row that students miss, another row, other cells, or another label; nothing if that would break a constraint."""
+        (x, y), known = self._copied(), large.rows.x
+        kind, row = rng.random(), int(rng.integers(len(y)))
+        if rng.random() < MISSED:
+            self._take_missed(x, y, row, large, rng)
+        elif kind < ROW:
+            x[row] = known[large.one_of(int(y[row]), rng)]
         elif kind < CELLS or self._fixed is not None:
             for _ in range(int(rng.integers(1, MOST_CELLS + 1))):
-                row, place = int(rng.integers(len(rows.y))), int(rng.integers(len(large.axes)))
-                found, axis = int(rng.integers(len(x))), large.axes[place]
-                block = slice(axis.start, axis.start + axis.column.width)
-                rows.x[row, block], rows.cells[row, place] = x[found, block], cells[found, place]
+                row, found = int(rng.integers(len(y))), int(rng.integers(len(known)))
+                block = large.blocks[int(rng.integers(len(large.blocks)))]
+                x[row, block] = known[found, block]
         else:
             classes = large.chances.shape[1]
-            rows.y[row] = (rows.y[row] + int(rng.integers(1, classes))) % classes
-        return rows
+            y[row] = (y[row] + int(rng.integers(1, classes))) % classes
+        schema = large.model.schema
+        x = filled(x, schema)
+        is_new = (x != self.x.numpy()).any(1) | (y != self.y.numpy())
+        if hold(x[is_new], y[is_new], schema).all():
+            yield x, y
+
+    def _take_missed(
+        self, x: NDArray[np.float32], y: NDArray[np.int64], row: int, large: Large, rng: np.random.Generator
+    ) -> None:
+        """One of the judged rows, the likelier the further off trees are, in place of this row or of one of the same class."""
+        below = self._worth.missed.cumsum()
+        found = min(int(np.searchsorted(below, rng.random() * below[-1])), len(below) - 1)
+        chances = large.chances[found]
+        if self._fixed is None and rng.random() < 0.5:
+            y[row] = int(np.searchsorted(chances.cumsum()[:-1], rng.random() * chances.sum()))
+        else:
+            same = np.flatnonzero(y == chances.argmax())
+            row = int(rng.choice(same)) if len(same) else row
+        x[row] = large.rows.x[found]
 
 
 def shared_out(shares: Numbers, rows: int) -> NDArray[np.int64]:
@@ -192,7 +229,3 @@ def _taught(rows: Rows, classes: int) -> Numbers:
     )
     chances[:, known] = trees.fit(rows.cells, rows.y).predict_proba(rows.cells)
     return chances
-
-
-def _part(rows: Rows, places: NDArray[np.int64]) -> Rows:
-    return Rows(rows.x[places], rows.cells[places], rows.y[places])

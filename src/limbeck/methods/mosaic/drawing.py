@@ -33,7 +33,7 @@ def drawn_table(fit: Fit, rows: int, rng: np.random.Generator) -> tuple[TableMod
 
 def drawn_by_class(fit: Fit, per_class: int, rng: np.random.Generator) -> tuple[TableModel, Drawn]:
     """The same with so many rows of each class."""
-    parts = [fit.mixture.drawn(per_class, rng, label) for label in range(len(fit.schema.classes))]
+    parts = [fit.cells_of(label, per_class, rng) for label in range(len(fit.schema.classes))]
     cells, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
     model = fit.plain_model()
     return model, kept(model, encoded(model, cells, labels, rng), labels, rng, by_class=True)
@@ -63,11 +63,17 @@ def kept(
     model: TableModel, x: NDArray[np.float32], y: NDArray[np.int64], rng: np.random.Generator, by_class: bool
 ) -> Drawn:
     """The rows as the constraints of the schema ask for them, where it has any. by_class: whether a row keeps its class."""
-    schema = model.schema
-    if not schema.rules:
+    x, y = mended(model, x, y, rng, by_class)
+    return numbered(x, model.schema, rng), y
+
+
+def mended(
+    model: TableModel, x: NDArray[np.float32], y: NDArray[np.int64], rng: np.random.Generator, by_class: bool
+) -> Drawn:
+    """The same, without numbers for unique columns."""
+    if not model.schema.rules:
         return x, y
-    x, y = kept_rows(x, y, schema, lambda labels: _redrawn(model, labels, rng, by_class), rng, by_class)
-    return numbered(x, schema, rng), y
+    return kept_rows(x, y, model.schema, lambda labels: _redrawn(model, labels, rng, by_class), rng, by_class)
 
 
 def _redrawn(model: TableModel, labels: NDArray[np.int64], rng: np.random.Generator, by_class: bool) -> Drawn:

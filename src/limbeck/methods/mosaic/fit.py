@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.coarse import Coarse, shaped_axes
 from limbeck.methods.mosaic.even import even_cells
+from limbeck.methods.mosaic.follow import Follow, folded, followed, seen_follows
 from limbeck.methods.mosaic.labels import Rows, fitted
 from limbeck.methods.mosaic.measured import Measured
 from limbeck.methods.mosaic.mixture import Mixture
@@ -25,27 +26,42 @@ MOST_FITTED_CELLS = 1 << 24  # and rows x cells: of a wide table fewer rows, whi
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """To be read when the mixture is fitted. records: how many there are, by the answers."""
+    """To be read when the mixture is fitted. records: how many there are, by the answers. may_follow: whether columns that others
+    decide follow them."""
 
     mixture: Mixture
     measured: Measured
     columns: Sequence[Coarse]
     schema: Schema
     records: float
+    may_follow: bool = True
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         return tuple(shaped_axes(self.columns, self.measured, self.records))
 
+    @cached_property
+    def follows(self) -> tuple[Follow, ...]:
+        return seen_follows(self.measured) if self.may_follow else ()
+
+    def target(self) -> Measured:
+        """What the mixture is fitted to."""
+        return folded(self.measured.bettered(), self.follows)
+
     def cells(self, count: int, rng: np.random.Generator, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """So many of all rows: (rows, columns), and their classes as far as the mixture says them, else 0."""
         if len(self.columns) == 1:
             return self.mixture.drawn(count, rng)
-        return even_cells(self.mixture, count, rng, rows), np.zeros(count, dtype=np.int64)
+        return even_cells(self.mixture, count, rng, rows, self.follows), np.zeros(count, dtype=np.int64)
+
+    def cells_of(self, label: int, count: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """So many rows of one class, and their classes."""
+        cells, labels = self.mixture.drawn(count, rng, label)
+        return followed(cells, self.follows), labels
 
     def plain_model(self) -> TableModel:
         """In which a row is of the class of its component."""
-        return TableModel(self.axes, self.mixture, None, self.schema)
+        return TableModel(self.axes, self.mixture.of_classes(len(self.schema.classes)), None, self.schema, self.follows)
 
     def model(self, cells: NDArray[np.int64]) -> TableModel:
         """With a model of the label, which is fitted on these rows, if there is one to be had."""

@@ -74,6 +74,11 @@ def _drawn(
     for place, axis in enumerate(axes):
         part = slice(axis.start, axis.start + axis.column.width)
         x[:, part] = axis.encoded(cells[:, place], rng, limits.get(place, NO_LIMIT))
+    return filled(x, schema)
+
+
+def filled(x: Rows, schema: Schema) -> Rows:
+    """The rows with the columns that follow from others by a constraint; changed in place, too."""
     rules = schema.rules
     if rules.derived:
         derived = {each.column.name for each in rules.derived}

@@ -51,9 +51,13 @@ class LabelModel:
     def __init__(self, measured: Measured, rows: Rows, records: float, opinion: float) -> None:
         single, variance = measured.combined()
         self._target, self._variance = single.double().numpy(), variance.double().numpy()
-        self._shares = np.maximum(self._target.sum(1), 1e-6 * len(measured.sizes))
+        # Every column says how large the classes are; one of few cells says it with less noise.
+        totals = [(self._target[:, part].sum(1), self._variance[part].sum()) for part in measured.blocks()]
+        self._shares = np.maximum(sum(total / variance for total, variance in totals), 1e-6 / self._variance.sum())
         self._shares /= self._shares.sum()
         self._blocks, self._rows, self._records, self.opinion = measured.blocks(), rows, records, opinion
+        # A rare class is nearly sure not to be there in every cell, and still has to be learned.
+        self._least_slope = np.minimum(LEAST_SLOPE, self._shares * (1 - self._shares))[:, None]
         self.terms = np.zeros(self._target.T.shape)
         self.constant = np.log(self._shares) * (1 - opinion)
         self._odds = self.constant + opinion * rows.opinions
@@ -79,7 +83,7 @@ class LabelModel:
         lacking -= lacking.mean(0)  # how many records a cell has is not the label's to explain
         all_classes = there.sum(0)
         variance = self._variance[block] * (1 - 1 / classes) + slope / self._records
-        slope = np.maximum(slope, LEAST_SLOPE * all_classes + 1e-6) * classes / (classes - 1)
+        slope = np.maximum(slope, self._least_slope * all_classes + 1e-9) * classes / (classes - 1)
         found = likeliest(self.terms[block].T + lacking / slope, variance / slope**2, self._rows.ordered[column]).T
         found -= all_classes @ found / max(all_classes.sum(), 1e-6)
         self._odds += (found - self.terms[block])[cells]

@@ -111,14 +111,19 @@ def nodes_of(axis: Axis) -> int:
     return sum(len(levels.starts(level)) + axis.column.missing for level in range(levels.count))
 
 
-def question(axes: Sequence[Axis]) -> Cells:
-    """All columns at all of their levels, finest first."""
+def question(axes: Sequence[Axis], form: int = 1, alone: bool = False) -> Cells:
+    """All columns at all of their levels, finest first.
+
+    form: 2 has weights that grow with the cells of a column. alone: nothing else says how columns go with the classes; then all
+    of them count the same.
+    """
     cuts, weights = [], []
     for axis in axes:
         levels = levels_of(axis)
         for level in range(levels.count):
             cuts.append(axis.cut() if level == 0 else axis.coarser(levels.starts(level).tolist()).cut())
-            weights.append(SMALL if levels.cells <= FEW else 1.0)
+            few = SMALL if form == 1 else 1.0 if alone else max(SMALL, levels.cells / FEW)
+            weights.append(few if levels.cells <= FEW else 1.0)
     tuples = tuple((place,) for place in range(len(cuts)))
     # Of equal weights none need be told.
     return Cells(cuts=tuple(cuts), tuples=tuples, weights=tuple(weights) if len(set(weights)) > 1 else ())

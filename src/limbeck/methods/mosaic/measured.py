@@ -17,6 +17,10 @@ class Measured:
     single, single_variance   (classes, W) and (W,): shares of all records, from the columns alone
     pairs, precision          (groups, W, W) and (W, W): shares, and one over their variance, 0 where nothing was measured; one
                               group for each class, or one for all of them
+    whole                     (W,) both: shares of all classes together and their variance, where columns were asked about for
+                              all of them at once; then `single` is a guess
+    labelled                  (classes, W) and (W,): shares that were asked for once more, beside pairs of all classes together,
+                              and one over their variance
     """
 
     sizes: tuple[int, ...]
@@ -24,6 +28,14 @@ class Measured:
     single_variance: Tensor
     pairs: Tensor
     precision: Tensor
+    whole: tuple[Tensor, Tensor] | None = None
+    labelled: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the second answer says, by name."""
+        said = {} if self.labelled is None else {"labelled": self.labelled[0], "labelled_precision": self.labelled[1]}
+        return {"pairs": self.pairs, "precision": self.precision} | said
 
     @property
     def by_class(self) -> bool:
@@ -44,6 +56,9 @@ class Measured:
         """
         total = self.single / self.single_variance
         weight = (1 / self.single_variance).clone()
+        if self.labelled is not None:
+            total += self.labelled[0] * self.labelled[1]
+            weight += self.labelled[1]
         if self.by_class:
             for block in self.blocks():
                 for other in self.blocks():
@@ -53,7 +68,12 @@ class Measured:
                     if other != block and bool(variance.isfinite().all()):
                         total[:, block] += self.pairs[:, block, other].sum(2) / variance
                         weight[block] += 1 / variance
-        return total / weight, 1 / weight
+        if self.whole is None:
+            return total / weight, 1 / weight
+        # What all classes lack together is shared out by how unsure each of them is.
+        found, variance, (said, doubt) = total / weight, 1 / weight, self.whole
+        lacking = (said - found.sum(0)) * variance / (doubt + len(found) * variance)
+        return found + lacking, variance - variance**2 / (doubt + len(found) * variance)
 
     def bettered(self) -> Measured:
         """With `combined` in place of the columns alone. Pairs say it anyway, each cell by itself; but no share is below 0, so a
@@ -61,10 +81,10 @@ class Measured:
         single, variance = self.combined()
         return replace(self, single=single, single_variance=variance)
 
-    def totals(self) -> Tensor:
-        """(W,): the best estimate of the shares of all records, whichever class they are of."""
-        total = self.single.sum(0) / (self.single_variance * len(self.single))
-        weight = 1 / (self.single_variance * len(self.single))
+    def totals(self) -> tuple[Tensor, Tensor]:
+        """(W,) both: the best estimate of the shares of all records, whichever class they are of, and its variance."""
+        said, doubt = self.whole or (self.single.sum(0), self.single_variance * len(self.single))
+        total, weight = said / doubt, 1 / doubt
         for block in self.blocks():
             for other in self.blocks():
                 precision = self.precision[block, other]
@@ -72,7 +92,7 @@ class Measured:
                     variance = (len(self.pairs) / precision).sum(1)
                     total[block] += self.pairs[:, block, other].sum((0, 2)) / variance
                     weight[block] += 1 / variance
-        return total / weight
+        return total / weight, 1 / weight
 
 
 def pairs_of(columns: int) -> tuple[tuple[int, ...], ...]:

@@ -30,35 +30,34 @@ from torch import Tensor
 
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, TrainedGenerator, given
+from limbeck.methods.mosaic.aimed import parts_of
+from limbeck.methods.mosaic.asking import LEAST_NOISE, ask_pairs
 from limbeck.methods.mosaic.axes import Axis, fine_axes
-from limbeck.methods.mosaic.bins import bin_starts
 from limbeck.methods.mosaic.coarse import Coarse
 from limbeck.methods.mosaic.condensed import MOST, Large, Small, steps_for
-from limbeck.methods.mosaic.drawing import drawn_by_class, drawn_table
+from limbeck.methods.mosaic.drawing import drawn_by_class, drawn_table, kept
 from limbeck.methods.mosaic.fit import Fit
-from limbeck.methods.mosaic.inner import grouped
 from limbeck.methods.mosaic.keeping import Drawn, most_unique
 from limbeck.methods.mosaic.levels import Column, counted, nodes_of, question, total
-from limbeck.methods.mosaic.measured import Measured, as_matrix, pairs_of
+from limbeck.methods.mosaic.measured import Measured
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import TableModel
-from limbeck.methods.mosaic.zeros import set_faint_zeros, set_zeros
+from limbeck.methods.mosaic.owners import MANY, owner_of
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import ClippedSum, Query
-from limbeck.privacy.rules import Rules
 from limbeck.privacy.schema import Schema
 from limbeck.privacy.witness import witness
-from limbeck.vault.api import Ask, Cells
+from limbeck.vault.api import Ask
 
 MOST_CELLS = 1 << 22  # of all pairs and classes; more bins than that takes are not made
 MOST_ASKED = 1 << 24  # cells of a query, as the map has it; found out before anything is booked
 FEW_CLASSES = 10  # up to so many, pairs are asked for each class: what depends on two columns together is in there
 MOST_ROWS = 10_000_000
-MANY = 64  # categories up to which each is a cell; of more, those with few records share one
 WARM = 20  # steps until the step size is eta
 SEARCH = 4000  # steps towards a small set
-LEAST_NOISE = 0.5  # records: what a mixture need not fit more closely, where there is hardly any noise
+PARTS = 3  # of a target, where there is no label
+FORM = 2  # of the questions; 1 is that of version 0.6 and before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +65,8 @@ class MosaicChoice(Chosen):
     """The settings of Mosaic that may be left open, all of them set."""
 
     search: int
+    form: int
+    parts: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +93,16 @@ class Mosaic(Method):
     eta: float = setting(0.1, above=0)
     pull: float = setting(50.0, least=0)
     search: int | None = setting(None, least=0)
+    form: int | None = setting(None, least=1, most=FORM)
+    parts: int | None = setting(None, least=1, most=FEW_CLASSES)
     sigma: float | None = setting(None, above=0)
 
     def chosen(self, schema: Schema, epsilon: float | None = None) -> MosaicChoice:
-        small = 0 < self._asked_for(schema) <= MOST and not schema.rules
-        return MosaicChoice(search=given(self.search, SEARCH if small else 0))
+        search = SEARCH if 0 < self._asked_for(schema) <= MOST else 0
+        parts = PARTS if schema.targets and not schema.has_label else 1
+        return MosaicChoice(
+            search=given(self.search, search), form=given(self.form, FORM), parts=given(self.parts, parts)
+        )
 
     def _asked_for(self, schema: Schema) -> int:
         """Rows that a setting asks for; 0: none does."""
@@ -118,8 +124,6 @@ class Mosaic(Method):
         self._check_constraints(schema)
         if self.search and not 0 < self._asked_for(schema) <= MOST:
             raise BadSettings(f"search={self.search} is for small sets. Choose rows of {MOST} at most, or search=0.")
-        if self.search and schema.rules:
-            raise BadSettings(f"search={self.search} would break the constraints of '{schema.name}'. Choose search=0.")
         cells = _least_cells(schema)
         if cells > MOST_ASKED:
             raise BadSettings(
@@ -152,15 +156,23 @@ class Mosaic(Method):
         columns, records, single, variance = self._columns(schema, ask)
         axes = [column.axis for column in columns]
         sizes = tuple(axis.cells for axis in axes)
-        groups = len(schema.classes) if _few_classes(schema) else 1
+        parts = parts_of(schema, axes, single, self.parts or 1, MOST_ASKED)
+        whole = None
+        if parts is not None:
+            whole = (single[0], variance)
+            single, variance = parts.spread(single, variance, sizes)
+        groups = len(single) if parts is not None or _few_classes(schema) else 1
         # Answers are part of the state: a checkpoint drops them from the ledger.
         pairs, precision = torch.zeros(groups, sum(sizes), sum(sizes)), torch.zeros(sum(sizes), sum(sizes))
-        mixture = Mixture(sizes, single, max(self.components // len(schema.classes), 1), self.rng("components"))
+        mixture = Mixture(sizes, single, max(self.components // len(single), 1), self.rng("components"))
         adam = Adam([mixture.logits, mixture.weights], self.eta)
-        measured = Measured(sizes, single, variance, pairs, precision)
+        labelled = None
+        if schema.has_label and groups == 1 and len(axes) > 1 and (self.form or 1) > 1:
+            labelled = (torch.zeros_like(single), torch.zeros_like(variance))
+        measured = Measured(sizes, single, variance, pairs, precision, whole, labelled)
         small, search = self._small(schema, axes)
-        state = adam.state | {"pairs": pairs, "precision": precision} | (small.state if small else {})
-        fit = Fit(mixture, measured, columns, schema, records)
+        state = adam.state | measured.state | (small.state if small else {})
+        fit = Fit(mixture, measured, columns, schema, records, (self.form or 1) > 1)
         target: Measured | None = None
         large: Large | None = None
         # The columns are asked about before the loop, also when a run is resumed, so their answer stays.
@@ -170,18 +182,19 @@ class Mosaic(Method):
                 small.step(large, step - self.T, np.random.default_rng(self.seed_at("search", step)))
                 continue
             if step == 0 and len(axes) > 1:
-                self._ask_pairs(axes, records, ask, measured, schema.rules)
-            target = measured.bettered() if target is None else target
+                ask_pairs(axes, records, ask, measured, schema.rules, parts)
+            target = fit.target() if target is None else target
             adam.eta = self.eta * min(1.0, (step + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * step / self.T))
             adam.move(torch.autograd.grad(mixture.loss(target, self.pull), adam.parameters))
         if small:
-            return _with_model((large or self._large(fit)).model, (small.x.numpy(), small.y.numpy()))
+            model, rng = (large or self._large(fit)).model, np.random.default_rng(self.seed_at("small"))
+            return _with_model(model, kept(model, small.x.numpy(), small.y.numpy(), rng, by_class=self.per_class > 0))
         return self._drawn(fit)
 
     def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Coarse], float, Tensor, Tensor]:
         """The bins of each column, how many records there are, and for each class their shares in each bin, with its variance."""
         fine = fine_axes(schema)
-        cells = question(fine)
+        cells = question(fine, self.form or 1, alone=not _few_classes(schema))
         found = counted(fine, cells, ask("columns", 0, cells))
         records = total(found)
         columns, single, variance = [], [], []
@@ -202,20 +215,10 @@ class Mosaic(Method):
         groups = len(schema.classes) if _few_classes(schema) else 1
         most = max(min(self.bins, math.isqrt(MOST_CELLS // max(len(found) * (len(found) - 1) // 2 * groups, 1))), 2)
         while True:
-            owners = [_owner(column, records, most, _few_classes(schema)) for column in found]
+            owners = [owner_of(column, records, most, _few_classes(schema), (self.form or 1) > 1) for column in found]
             if most == 1 or _pair_cells([int(owner.max()) + 1 for owner in owners]) <= MOST_ASKED:
                 return owners
             most //= 2
-
-    def _ask_pairs(self, axes: list[Axis], records: float, ask: Ask, measured: Measured, rules: Rules) -> None:
-        cells = Cells(cuts=tuple(axis.cut() for axis in axes), tuples=pairs_of(len(axes)))
-        answer = ask("pairs", 0, cells)
-        values = torch.from_numpy(np.atleast_2d(answer.values) / (cells.weight * records)).float()
-        measured.pairs.copy_(as_matrix(values, measured.sizes))
-        noise = max(answer.noise_std / cells.weight, LEAST_NOISE) / records
-        measured.precision.copy_(as_matrix(torch.full((1, cells.width), noise**-2), measured.sizes)[0])
-        set_faint_zeros(measured)
-        set_zeros(measured, rules, axes)
 
     def _small(self, schema: Schema, axes: list[Axis]) -> tuple[Small | None, int]:
         """The small set that is asked for, if any, and the steps of its search."""
@@ -223,7 +226,8 @@ class Mosaic(Method):
             return None, 0
         rows, classes = self._asked_for(schema), len(schema.classes)
         fixed = np.repeat(np.arange(classes), self.per_class) if self.per_class else None
-        return Small(rows, schema.numbers, fixed), steps_for(self.search, rows, axes, classes)
+        steps = steps_for(self.search, rows, axes, classes)
+        return Small(rows, schema.numbers, steps, fixed), steps
 
     def _large(self, fit: Fit) -> Large:
         return Large.drawn(fit, np.random.default_rng(self.seed_at("large")))
@@ -243,19 +247,6 @@ def _with_model(model: TableModel, rows: Drawn) -> SyntheticSet:
 
 def _counts(label: str, noise_multiplier: float, by_class: bool = True) -> ClippedSum:
     return ClippedSum(label=label, map="cells", clip=1.0, noise_multiplier=noise_multiplier, by_class=by_class)
-
-
-def _owner(column: Column, records: float, most: int, by_class: bool) -> NDArray[np.int64]:
-    """The cell that each fine one lies in; "missing" has the last one."""
-    axis, there = column.axis, column.levels.cells
-    owner = np.arange(there)
-    if axis.is_cut:
-        begin = bin_starts(*column.seen(by_class), records, most, axis.alone) if most > 1 else axis.fewest()
-        owner = np.repeat(np.arange(len(begin)), np.diff(begin, append=there))
-    elif there > MANY:
-        counts, variance = column.seen(by_class=False)
-        owner = grouped(counts[0], math.sqrt(variance), records, most)
-    return np.append(owner, [owner.max() + 1] * axis.column.missing).astype(np.int64)
 
 
 def _least_cells(schema: Schema) -> int:

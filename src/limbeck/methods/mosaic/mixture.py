@@ -38,6 +38,15 @@ class Mixture(nn.Module):
         made.load_state_dict({"logits": logits, "weights": weights})
         return made
 
+    def of_classes(self, classes: int) -> Mixture:
+        """The same rows by so many classes: all components are of one class if there is one, and there were parts of a target."""
+        if classes == len(self.weights):
+            return self
+        cells = self.logits.shape[2]
+        return Mixture.of(
+            self.sizes, self.logits.detach().view(classes, -1, cells), self.weights.detach().view(classes, -1)
+        )
+
     def forward(self) -> tuple[Tensor, Tensor]:
         """Chances of cells, (classes, components, W), and shares of components, (classes, components)."""
         chances = torch.cat([F.softmax(part, 2) for part in torch.split(self.logits, list(self.sizes), 2)], 2)

@@ -15,6 +15,15 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.methods.mosaic.axes import Axis, Numbers, asked_columns, axes_cut_at
+from limbeck.methods.mosaic.follow import (
+    Follow,
+    follow_forms,
+    followed,
+    follows_of,
+    leaders_of,
+    stored_follows,
+    together,
+)
 from limbeck.methods.mosaic.insides import inside_forms, require_edges, stored_counts, stored_insides, with_insides
 from limbeck.methods.mosaic.keeping import broken_columns, encoded_rows
 from limbeck.methods.mosaic.labels import balanced
@@ -39,12 +48,14 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """axes: the columns and where they are cut. labels: None if a row is of the class of its component. schema: of its rows."""
+    """axes: the columns and where they are cut. labels: None if a row is of the class of its component. schema: of its rows.
+    follows: columns that others decide."""
 
     axes: tuple[Axis, ...]
     mixture: Mixture
     labels: Labels | None
     schema: Schema
+    follows: tuple[Follow, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -60,6 +71,8 @@ class TableModel:
         chances, shares = self._tables
         total = (chances.double() * shares.double()[:, :, None]).sum((0, 1)).numpy()
         parts = np.split(total, np.cumsum(self.sizes)[:-1])
+        for each in self.follows:
+            parts[each.column] = np.bincount(each.cells, parts[each.leader], minlength=self.sizes[each.column])
         return {axis.column.name: part / part.sum() for axis, part in zip(self.axes, parts, strict=True)}
 
     @property
@@ -69,6 +82,7 @@ class TableModel:
             edges=tuple(len(axis.edges) for axis in self.axes),
             opinion=None if self.labels is None else self.labels.opinion,
             **stored_counts(self.axes),
+            **leaders_of(self.follows, len(self.axes)),
         )
 
     def weights(self) -> dict[str, Tensor]:
@@ -80,7 +94,7 @@ class TableModel:
         }
         if self.labels is not None:
             named |= {"terms": self.labels.terms, "constant": self.labels.constant}
-        return named | stored_insides(self.axes)
+        return named | stored_insides(self.axes) | stored_follows(self.follows)
 
     @staticmethod
     def of(spec: TableSpec, weights: Mapping[str, Tensor], schema: Schema) -> TableModel:
@@ -100,11 +114,13 @@ class TableModel:
         _require(inside, inside_forms(spec, columns))
         axes = with_insides(axes, spec, inside)
         sizes, classes = tuple(axis.cells for axis in axes), len(schema.classes)
-        _require(weights, {**_forms(spec, sum(sizes), classes), **inside_forms(spec, columns)})
+        forms = _forms(spec, sum(sizes), classes) | inside_forms(spec, columns) | follow_forms(spec, sizes)
+        _require(weights, forms)
         labels = None
         if spec.opinion is not None:
             labels = Labels(weights["terms"], weights["constant"], float(spec.opinion))
-        return TableModel(tuple(axes), Mixture.of(sizes, weights["logits"], weights["weights"]), labels, schema)
+        mixture = Mixture.of(sizes, weights["logits"], weights["weights"])
+        return TableModel(tuple(axes), mixture, labels, schema, follows_of(spec, sizes, weights))
 
     def rows(self, limits: Mapping[int, Limit], classes: NDArray[np.float64]) -> Rows:
         """What rows are drawn from if they are to keep to the limits, by the place of their column.
@@ -118,11 +134,19 @@ class TableModel:
         chances = chances.reshape(shares.size, -1)
         starts = np.cumsum([0, *self.sizes])
         shares = shares.copy()
-        for place, limit in limits.items():
+        for place, kept in self._kept(limits).items():
             part = slice(starts[place], starts[place + 1])
-            chances[:, part] *= self.axes[place].kept(limit)
+            chances[:, part] *= kept
             shares *= chances[:, part].sum(1).reshape(shares.shape)
         return Rows(self, dict(limits), classes > 0, edges_of(chances, self.sizes), shares)
+
+    def _kept(self, limits: Mapping[int, Limit]) -> dict[int, Numbers]:
+        """How much of each cell the limits leave, by the place of a column that is drawn: one that follows limits its leader."""
+        kept = {place: self.axes[place].kept(limit) for place, limit in limits.items()}
+        for each in self.follows:
+            if each.column in kept:
+                kept[each.leader] = kept.get(each.leader, 1.0) * kept.pop(each.column)[each.cells]
+        return kept
 
     @cached_property
     def _tables(self) -> tuple[Tensor, Tensor]:
@@ -185,6 +209,7 @@ class Rows:
         themselves, up to less than was measured.
         """
         cells, chosen = drawn_cells(self.edges, self.shares, count, rng)
+        followed(cells, self.model.follows)
         if self.model.labels is None:
             labels = chosen // self.shares.shape[1]
         else:
@@ -202,7 +227,9 @@ class Rows:
             if not len(wrong):
                 break
             own = labels[wrong] if self.model.labels is None else None
-            cells[wrong] = redrawn_cells(self.edges, self.shares, cells[wrong], columns, own, rng)
+            columns = together(columns, self.model.follows)
+            fresh = redrawn_cells(self.edges, self.shares, cells[wrong], columns, own, rng)
+            cells[wrong] = followed(fresh, self.model.follows)
             x[wrong] = encoded_rows(self.model.axes, schema, cells[wrong], labels[wrong], rng, self.limits)
         return x
 

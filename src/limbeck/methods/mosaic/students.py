@@ -5,10 +5,13 @@ What a set is worth is what they make of it, so thousands of sets can be tried. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
 # XGBoost's own defaults: step size, depth of a tree, what leaves are held back by, and the least second derivative in a leaf.
@@ -34,7 +37,7 @@ def logistic(x: Numbers, y: Numbers) -> tuple[Numbers, float]:
     held = np.append(np.ones(z.shape[1] - 1), 1e-6)
     weights = np.zeros(z.shape[1])
     for _ in range(NEWTON_STEPS):
-        chance = _chance(z @ weights)
+        chance = chance_of(z @ weights)
         curve = (z * np.maximum(chance * (1 - chance), 1e-6)[:, None]).T @ z + np.diag(held)
         step = np.linalg.solve(curve, z.T @ (chance - y) + held * weights)
         weights -= step
@@ -44,23 +47,39 @@ def logistic(x: Numbers, y: Numbers) -> tuple[Numbers, float]:
     return own, float(weights[-1] - mean @ own)
 
 
-def boosted(left: NDArray[np.float32], y: Numbers, judged: Flags, rounds: int) -> Numbers:
+def boosted(values: Singles, y: Numbers, judged: Singles, rounds: int) -> Numbers:
     """Log odds of the judged rows after so many trees.
 
-    left: (rows, splits) 1 where a row lies left of a split. judged: (splits, judged rows), likewise.
+    values: (rows, columns). judged: (columns, judged rows), of other rows. A tree is cut where XGBoost cuts it: left is what lies
+    below the next larger value that the column has among all rows.
     """
+    columns, edges = _splits(values)
+    left = (values[:, columns] < edges).astype(np.float32)
+    seen: dict[int, Flags] = {}
+
+    def left_of(split: int) -> Flags:
+        if split not in seen:
+            seen[split] = judged[columns[split]] < edges[split]
+        return seen[split]
+
     share = np.clip(y.mean(), 1e-3, 1 - 1e-3)
     own = np.full(len(y), np.log(share / (1 - share)))
-    odds = np.full(judged.shape[1], own[0])
-    for _ in range(rounds):
-        chance = _chance(own)
+    odds = np.full(judged.shape[1], own[0], dtype=np.float32)
+    for _ in range(rounds if len(edges) else 0):
+        chance = chance_of(own)
         slopes = np.stack([chance - y, chance * (1 - chance)]).astype(np.float32)
-        if slopes[1].sum() < 2 * LEAST or not _grow(left, slopes, judged, own, odds):
+        if slopes[1].sum() < 2 * LEAST or not _grow(left, slopes, left_of, own, odds):
             break
-    return odds
+    return odds.astype(np.float64)
 
 
-def _grow(left: NDArray[np.float32], slopes: NDArray[np.float32], judged: Flags, own: Numbers, odds: Numbers) -> bool:
+def _splits(values: Singles) -> tuple[NDArray[np.int64], Singles]:
+    """The column of every cut between two values, and the upper one of them."""
+    edges = [np.unique(column)[1:] for column in values.T]
+    return np.repeat(np.arange(len(edges)), [len(each) for each in edges]), np.concatenate(edges)
+
+
+def _grow(left: Singles, slopes: Singles, left_of: Callable[[int], Flags], own: Numbers, odds: Singles) -> bool:
     """Add one tree to both, level by level. Whether it has a split at all: without, no later tree has."""
     nodes = [np.ones(len(odds), dtype=np.bool_)]  # which of the judged rows lie in each node
     node = np.zeros(len(own), dtype=np.int64)
@@ -75,28 +94,34 @@ def _grow(left: NDArray[np.float32], slopes: NDArray[np.float32], judged: Flags,
             if split < 0:
                 value = -RATE * float(total[0, place]) / (float(total[1, place]) + HELD)
                 own[inside[place]] += value
-                odds[nodes[place]] += value
+                odds += nodes[place] * np.float32(value)
                 continue
-            is_left = left[:, split] > 0
+            is_left, judged = left[:, split] > 0, left_of(split)
             node[inside[place]] = len(below) + ~is_left[inside[place]]
-            below += [nodes[place] & judged[split], nodes[place] & ~judged[split]]
+            below += [nodes[place] & judged, nodes[place] & ~judged]
         if not below:
             return depth > 0
         nodes = below
     return True
 
 
-def _best_splits(parts: NDArray[np.float32], total: NDArray[np.float32], left: NDArray[np.float32]) -> list[int]:
+def _best_splits(parts: Singles, total: Singles, left: Singles) -> list[int]:
     """For each node the split that gains most; -1: none gains anything."""
-    slope, curve = (parts.reshape(-1, parts.shape[2]) @ left).reshape(*parts.shape[:2], -1)
+    found = [-1] * parts.shape[1]
+    large = np.flatnonzero(total[1] >= 2 * LEAST)  # others have no two halves that are heavy enough
+    parts, total = parts[:, large], total[:, large]
+    slope, curve = (parts.reshape(-1, parts.shape[2]) @ left).reshape(*parts.shape[:2], left.shape[1])
     other_slope, other_curve = total[0][:, None] - slope, total[1][:, None] - curve
     gain = slope**2 / (curve + HELD) + other_slope**2 / (other_curve + HELD)
     gain[(curve < LEAST) | (other_curve < LEAST)] = 0
     best = gain.argmax(1)
     gained = gain.max(1) - total[0] ** 2 / (total[1] + HELD)
-    return [int(split) if more > LEAST_GAIN else -1 for split, more in zip(best, gained, strict=True)]
+    for place, split, more in zip(large.tolist(), best.tolist(), gained.tolist(), strict=True):
+        if more > LEAST_GAIN:
+            found[place] = split
+    return found
 
 
-def _chance(odds: Numbers) -> Numbers:
+def chance_of(odds: Numbers) -> Numbers:
     chance: Numbers = 1 / (1 + np.exp(-np.clip(odds, -FAR, FAR)))
     return chance

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from limbeck.errors import BadInput
 
 FIELDS = {"kind", "components", "edges", "opinion"}
-LATER = ("inner", "groups")
+LATER = ("inner", "groups", "leaders")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,7 @@ class TableSpec:
     opinion     how much of the mixture's log odds the labels keep; None: a row is of the class of its component
     inner       how many finer cells are known of each column; 0, or left out for all: values are even in their cell
     groups      how many cells the categories of each column share; 0, or left out for all: each has its own
+    leaders     of each column the place, from 1 on, of the one that decides its cell; 0, or left out for all: none does
 
     >>> TableSpec.from_dict({"kind": "mosaic", "components": 250, "edges": [12, 0], "opinion": 0.25}).edges
     (12, 0)
@@ -37,6 +38,7 @@ class TableSpec:
     opinion: float | None = None
     inner: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
+    leaders: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not _is_whole(self.components, 1):
