@@ -124,6 +124,9 @@ def test_white_space_around_a_name_may_be_left_out() -> None:
     for text in ("lead>=4", " lead  >= 4", "  lead >=4 "):
         (found,) = read_conditions([text], schema).columns
         assert found.column.name == " lead " and found.number == 4
+    twins = tuple(Column(name=name, low=0, high=9, integer=True) for name in (" lead ", "lead"))
+    (found,) = read_conditions(["lead>=4"], dataclasses.replace(schema, columns=twins)).columns
+    assert found.column.name == "lead"
 
 
 def test_names_may_hold_operators() -> None:

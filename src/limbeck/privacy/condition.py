@@ -82,8 +82,9 @@ _COMPARE = {
 
 def read_condition(text: str, columns: Mapping[str, Column]) -> Condition:
     """A text such as "age>60" for columns by name; what cannot be meant is refused in a sentence."""
-    # Names may hold operators: the longest one that fits is meant. White space around them may be left out.
-    for name in sorted(columns, key=len, reverse=True):
+    # Names may hold operators: the longest one that fits is meant. White space around them may be left out, unless another
+    # column has that very name.
+    for name in sorted(columns, key=lambda name: (len(name.strip()), name == name.strip()), reverse=True):
         rest = text.strip()[len(name.strip()) :].lstrip()
         operator = next((sign for sign in OPERATORS if rest.startswith(sign)), None)
         if text.strip().startswith(name.strip()) and operator is not None:
