@@ -193,6 +193,7 @@ def main() -> None:
             print(json.dumps(found))
         return
     result: dict[str, Any] = {
+        "command": " ".join(["python -m benchmarks.sharded", *sys.argv[1:]]),
         "ranks": options.ranks,
         "threads_of_a_rank": 1,
         "cores": os.cpu_count(),
