@@ -181,7 +181,7 @@ def draw() -> None:
     figure, panels = plt.subplots(1, 2, figsize=(7.5, 2.9), layout="constrained")
     for axes, entry, limit, words in (
         (panels[0], "cpu_seconds", 600, "seconds of CPU"),
-        (panels[1], "peak_megabytes", 3000, "megabytes at the peak"),
+        (panels[1], "peak_megabytes", 3072, "megabytes at the peak"),
     ):
         for count, colour in zip(
             sorted({each["columns"] for each in results}), ("#4a6a8a", "#b3541e", "#6b8a4a"), strict=False
