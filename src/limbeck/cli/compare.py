@@ -26,6 +26,7 @@ from limbeck.cli.options import (
     data_reference,
     epsilon_value,
     names_in,
+    require_own_ledger,
     settings_by_method,
     text_of,
 )
@@ -70,11 +71,7 @@ def compare(
     from limbeck.runs.execution import checked_device
     from limbeck.runs.request import Request, RunOptions
 
-    if vault is not None:
-        raise BadInput(
-            "A comparison checks first that the budget covers all of its sets, and a vault in another process does not show its "
-            "budget. Make the sets one by one with 'limbeck condense --vault', or compare where the ledger is."
-        )
+    require_own_ledger(vault, "comparison", "compare")
     names = names_in(methods)
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:

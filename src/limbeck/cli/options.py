@@ -124,6 +124,15 @@ def data_reference(
     return DataReference(data=data, schema=text_of(schema), label=label, root=text_of(named))
 
 
+def require_own_ledger(vault: Path | None, what: str, verb: str) -> None:
+    """Whoever prices many sets before the first one is booked has to see the budget."""
+    if vault is not None:
+        raise BadInput(
+            f"A {what} checks first that the budget covers all of its sets, and a vault in another process does not show its "
+            f"budget. Make the sets one by one with 'limbeck condense --vault', or {verb} where the ledger is."
+        )
+
+
 def text_of(path: Path | str | None) -> str | None:
     return None if path is None else str(path)
 

@@ -27,6 +27,7 @@ from limbeck.cli.options import (
     data_reference,
     epsilon_value,
     names_in,
+    require_own_ledger,
     settings_from,
     text_of,
 )
@@ -76,11 +77,7 @@ def sweep(
     from limbeck.runs.execution import checked_device
     from limbeck.runs.request import Request, RunOptions
 
-    if vault is not None:
-        raise BadInput(
-            "A sweep checks first that the budget covers all of its sets, and a vault in another process does not show its "
-            "budget. Make the sets one by one with 'limbeck condense --vault', or sweep where the ledger is."
-        )
+    require_own_ledger(vault, "sweep", "sweep")
     checked_device(device)
     reference = data_reference(data, schema, label, root)
     request = Request(data=reference, options=RunOptions(ledger=text_of(ledger), device=device))
