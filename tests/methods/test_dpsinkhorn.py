@@ -94,6 +94,8 @@ def test_other_potentials_are_another_question(other: dict[str, Any]) -> None:
     "wrong",
     [
         {"points": torch.zeros(3, 4)},
+        {"points": torch.zeros(3, 5)},  # a potential for each, and yet no table of points
+        {"points": torch.zeros(3, 5, 2, 2)},  # against records of four numbers these would lie along the block
         {"potentials": torch.zeros(3, 4)},
         {"potentials": torch.zeros(15)},
         {"blur": 0.0},
