@@ -161,7 +161,9 @@ WAYS = {
 def _counted(headers: Sequence[PictureHeader]) -> list[str]:
     said = {
         "have several pages or frames; the first one is read": sum(each.several for each in headers),
-        "may be seen through in places; the low end of the range is laid behind them": sum(each.see_through for each in headers),
+        "may be seen through in places; the low end of the range is laid behind them": sum(
+            each.see_through for each in headers
+        ),
     }
     grey = sum(not each.colour for each in headers)
     if 0 < grey < len(headers):
