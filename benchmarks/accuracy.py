@@ -70,6 +70,7 @@ ROWS = {
     "dpmerf-mnist": Row("mnist", ("--method", "dpmerf", "--epsilon", "1"), IMAGE, 72.7, 1.0),
     "dpmerf-mnist-epsilon-10": Row("mnist", ("--method", "dpmerf", "--epsilon", "10"), IMAGE, 85.7, 10.0),
     "dpmix-mnist": Row("mnist", ("--method", "dpmix", "--epsilon", "1"), IMAGE),
+    "dpmix-mnist-epsilon-10": Row("mnist", ("--method", "dpmix", "--epsilon", "10"), IMAGE),
     "dphp-mnist": Row("mnist", ("--method", "dphp", "--epsilon", "1"), IMAGE, 74.20, 1.0),
     "dpcgan-mnist-epsilon-10": Row("mnist", ("--method", "dpcgan", "--epsilon", "10"), IMAGE, 52.5, 10.0),
     "dpgan-mnist-epsilon-10": Row("mnist", ("--method", "dpgan", "--epsilon", "10"), IMAGE, 80.11, 10.0),
@@ -89,6 +90,19 @@ ROWS = {
         )
     },
     "gpate-mnist": Row("mnist", ("--method", "gpate", "--per-class", "50", "--epsilon", "1"), IMAGE, 58.8, 1.0),
+    "gpate-mnist-epsilon-10": Row(
+        "mnist", ("--method", "gpate", "--per-class", "50", "--epsilon", "10"), IMAGE, 80.9, 10.0
+    ),
+    "gpate-fashion-mnist": Row("fashion-mnist", ("--method", "gpate", "--per-class", "50", "--epsilon", "1"), IMAGE),
+    "gpate-fashion-mnist-epsilon-10": Row(
+        "fashion-mnist", ("--method", "gpate", "--per-class", "50", "--epsilon", "10"), IMAGE
+    ),
+    "datalens-fashion-mnist-epsilon-10": Row(
+        "fashion-mnist", ("--method", "datalens", "--per-class", "50", "--epsilon", "10"), IMAGE, 70.61, 10.0
+    ),
+    "datalens-mnist-epsilon-10": Row(
+        "mnist", ("--method", "datalens", "--per-class", "50", "--epsilon", "10"), IMAGE, 80.66, 10.0
+    ),
     "pategan-mnist": Row("mnist", ("--method", "pategan", "--per-class", "50", "--epsilon", "1"), IMAGE, 41.68, 1.0),
     "gswgan-mnist-epsilon-10": Row(
         "mnist", ("--method", "gswgan", "--per-class", "50", "--epsilon", "10"), IMAGE, 84.9, 10.0

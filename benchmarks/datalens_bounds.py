@@ -52,7 +52,7 @@ def main() -> None:
     method = dataclasses.replace(paper, teachers=options.teachers, T=options.steps, sigma=options.sigma)
     source = open_source(options.data, split="train")
     records, schema = source.load(), source.schema
-    ensemble = Ensemble(method.teacher(schema), method.ensemble(), schema, torch.device("cpu"))
+    ensemble = Ensemble(method.teacher(schema), method.ensemble(schema), schema, torch.device("cpu"))
     ensemble.assign_records(records, partition(records, options.teachers, bytes(32)))
     (query,) = method.queries(schema, 1.0)
     seen: list[np.ndarray] = []
@@ -62,7 +62,7 @@ def main() -> None:
         ensemble.learn(mapping)
         stream = Randomness().stream(label, index)
         sums = vote_sum(ensemble, mapping, query, stream)  # type: ignore[arg-type]
-        seen.append(sums.reshape(method.batch, -1) * query.step)
+        seen.append(sums.reshape(method.chosen(schema).batch, -1) * query.step)
         noised = with_noise(query, sums.astype(np.int64), drawn_noise(query, sums.shape, stream))
         return Answer(noised.astype(np.float32))
 

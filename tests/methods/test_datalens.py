@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from interrupted import assert_paid_once, broken_off_and_resumed, make
 import working as work
 from limbeck.errors import BadInput, BadSettings, BudgetRefused, RunConflict
 from limbeck.methods import method_named
-from limbeck.methods.datalens import smoothed
+from limbeck.methods.base import SyntheticSet
+from limbeck.methods.parts.smoothing import smoothed
 from limbeck.methods.pategan import PATEGAN
 from limbeck.privacy.accounting import price
 from limbeck.privacy.queries import TeacherVote
@@ -26,6 +28,7 @@ from limbeck.progress import Silent
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
 from limbeck.runs.log import RunLog
+from limbeck.vault.api import Answer, Asked
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ledger import Ledger
@@ -248,6 +251,13 @@ def test_a_student_of_pategan_believes_what_gets_more_votes_than_usual_in_its_cl
     ]  # a majority of teachers would be 0, 0, 0, 1, 1, 1
 
 
+def test_of_records_that_stray_a_student_believes_their_ranks() -> None:
+    votes, labels = torch.tensor([-50.0, -40.0, -30.0, 5.0, 9.0, 7.0]), torch.tensor([0, 0, 0, 1, 1, 1])
+    method = method_named("pategan", {"stray": 0.5})
+    assert isinstance(method, PATEGAN)
+    assert method._believed(votes, labels).tolist() == [0, 0.5, 1, 0, 1, 0.5]
+
+
 # What makes no sense
 
 
@@ -312,6 +322,79 @@ def test_what_is_left_out_suits_the_budget(
     plan = make_plan(MNIST, method_named("datalens", given), epsilon, 1e-5)
     assert {name: plan.settings[name] for name in expected} == expected
     assert [query.count for query in plan.queries] == [expected["T"]]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "given", "expected"),
+    [
+        (1.0, {}, {"T": 20, "kept": 300, "teachers": 5000, "hidden": 0, "smooth": 0.8}),
+        (10.0, {}, {"T": 60, "kept": 100, "teachers": 1000, "hidden": 32, "smooth": 0.8}),
+        (10.0, {"T": 5, "teachers": 300, "smooth": 0.0}, {"T": 5, "kept": 100, "teachers": 300, "smooth": 0.0}),
+    ],
+)
+def test_projections_suit_the_budget(epsilon: float, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    plan = make_plan(MNIST, method_named("gpate", given), epsilon, 1e-5)
+    assert {name: plan.settings[name] for name in expected} == expected
+    assert [query.count for query in plan.queries] == [expected["T"]]
+
+
+class Votes:
+    """Answers of noise alone."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def __call__(self, label: str, index: int, mapping: Asked) -> Answer:
+        return Answer(np.random.default_rng(index).normal(0, 9, self.width).astype(np.float32))
+
+
+class Steps:
+    def steps(
+        self, total: int, state: dict[str, torch.Tensor], answers: str, ends: Callable[[int], int] | None = None
+    ) -> Iterator[int]:
+        return iter(range(total))
+
+
+def made_of_noise(name: str, settings: dict[str, Any], width: int) -> np.ndarray:
+    """Without `resolved`, as a run that is read back from its plan."""
+    made = method_named(name, settings).run(MNIST, Votes(width), Steps(), torch.device("cpu"))
+    assert isinstance(made, SyntheticSet)
+    return made.x
+
+
+BOOKED: dict[str, Any] = {
+    "T": 2, "batch": 20, "eta": 0.001, "first": 0, "first_steps": 20, "fit": 2, "hidden": 0, "latent": 3, "per_class": 1,
+    "second": 42, "seed": 0, "sigma": None, "snapshots": 0, "teacher_batch": 10, "teacher_decay": 10.0, "teacher_eta": 0.003,
+    "teacher_steps": 2, "teachers": 200, "width": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "width", "off", "on"),
+    [
+        (
+            "gpate",
+            {**BOOKED, "kept": 10, "bins": 10, "c": 0.001, "confident": 0.0, "gamma": 0.5},
+            2000,
+            {"smooth": 0.0},
+            {"smooth": 0.8},
+        ),
+        (
+            "pategan",
+            {**BOOKED, "student_steps": 2, "student_eta": 0.003},
+            20,
+            {"stray": 0.0, "coarse": 0.0, "gamma": 0.0, "learners": 20},
+            {"stray": 0.5},
+        ),
+    ],
+)
+def test_a_run_that_was_booked_without_a_setting_goes_on_without_it(
+    name: str, plan: dict[str, Any], width: int, off: dict[str, Any], on: dict[str, Any]
+) -> None:
+    """Plans of before 0.7.0 state every setting but those that were not there yet."""
+    old = made_of_noise(name, plan, width)
+    assert np.array_equal(old, made_of_noise(name, {**plan, **off}, width))
+    assert not np.array_equal(old, made_of_noise(name, {**plan, **on}, width))
 
 
 def test_a_table_with_few_columns_needs_no_other_k() -> None:

@@ -33,18 +33,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import given
 from limbeck.methods.parts.generator_training import GeneratorTraining
-from limbeck.methods.parts.teaching import VOTES, Own, TeacherMethod, TeacherSteps
+from limbeck.methods.parts.smoothing import smoothed
+from limbeck.methods.parts.teaching import LITTLE_NOISE, VOTES, Own, TeacherMethod, TeacherSteps
 from limbeck.methods.settings import setting
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, LevelVote, Question, SignVote, SketchVote
 
-LITTLE_NOISE = 3.0  # epsilon, from which on many small steps are better than few large ones; 1 and 10 were tried
 VOTE_OF: dict[str, type[Question]] = {"topagg": SignVote, "d2pfed": LevelVote, "fetchsgd": SketchVote}
 
 
@@ -89,9 +87,7 @@ class DataLens(TeacherMethod):
         little_noise = self.aggregate == "topagg" and epsilon is not None and epsilon >= LITTLE_NOISE
         steps, k = (60, schema.numbers) if little_noise else (20, min(300, schema.numbers))
         beta, gamma = (0.05, 0.1) if little_noise else (0.15, 0.3)
-        return VoteSteps(
-            T=given(self.T, steps), k=given(self.k, k), beta=given(self.beta, beta), gamma=given(self.gamma, gamma)
-        )
+        return self.filled(VoteSteps(T=steps, k=k, beta=beta, gamma=gamma))
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -103,13 +99,13 @@ class DataLens(TeacherMethod):
 
     def clip(self, schema: Schema) -> float:
         """How far one record can move the sum of votes for all images of a step: twice the norm of one teacher's vote."""
-        kept = self._votes_on(schema)
+        kept, batch = self._votes_on(schema), self.chosen(schema).batch
         if self.aggregate == "d2pfed":
             padded = 1 << max(schema.numbers - 1, 0).bit_length()
-            return 2 * (self.levels - 1) * math.sqrt(padded * self.batch)
+            return 2 * (self.levels - 1) * math.sqrt(padded * batch)
         if self.aggregate == "fetchsgd":
-            return 2 * math.sqrt(self.rows * kept * self.batch)
-        return 2 * math.sqrt(kept * self.batch)
+            return 2 * math.sqrt(self.rows * kept * batch)
+        return 2 * math.sqrt(kept * batch)
 
     def _votes_on(self, schema: Schema) -> int:
         """On how many coordinates of an image a teacher votes."""
@@ -120,15 +116,18 @@ class DataLens(TeacherMethod):
 
     def take_step(self, training: GeneratorTraining, schema: Schema, ask: Ask, step: int) -> None:
         chosen = self.chosen(schema)
-        latents, labels = self.latents(step, "votes", self.batch), self.spread_labels(schema, step, self.batch)
+        latents, labels = (
+            self.latents(schema, step, VOTES, chosen.batch),
+            self.spread_labels(schema, step, chosen.batch),
+        )
         made = training.made(latents, labels)
         question, undo = self._question(schema, training, step, made, labels)
         answer = ask(VOTES, step, question).tensor()
-        noisy = undo(answer.view(self.batch, -1))
+        noisy = undo(answer.view(chosen.batch, -1))
         if self.smooth and schema.is_image:
             noisy = smoothed(noisy.view(made.shape), self.smooth).flatten(1)
         target = made + chosen.gamma * self._direction(noisy, chosen).view(made.shape)
-        training.fit(latents, labels, target, self.fit)
+        training.fit(latents, labels, target, chosen.fit)
         training.note(step, answer)
 
     def _direction(self, noisy: Tensor, chosen: VoteSteps) -> Tensor:
@@ -137,8 +136,8 @@ class DataLens(TeacherMethod):
             kept = noisy.abs() >= noisy.abs().topk(min(chosen.k, noisy.shape[1]), dim=1).values[:, -1:]
             noisy = noisy * kept
         if not self.threshold:
-            return noisy / self.teachers
-        return torch.sign(noisy) * (noisy.abs() >= chosen.beta * self.teachers)
+            return noisy / chosen.teachers
+        return torch.sign(noisy) * (noisy.abs() >= chosen.beta * chosen.teachers)
 
     def _question(
         self, schema: Schema, training: GeneratorTraining, step: int, x: Tensor, y: Tensor
@@ -156,13 +155,3 @@ class DataLens(TeacherMethod):
             sketch = self.question(SketchVote, *about, signs | cells)
             return sketch, lambda noisy: sketch.sketch().back(noisy)
         return self.question(SignVote, *about, signs), lambda noisy: noisy
-
-
-def smoothed(pictures: Tensor, std: float) -> Tensor:
-    """(n, channels, height, width), every channel smoothed by a Gaussian; 0 beyond the border."""
-    reach = math.ceil(3 * std)
-    line = torch.exp(-torch.arange(-reach, reach + 1).square() / (2 * std**2))
-    line = (line / line.sum()).to(pictures)
-    planes = pictures.flatten(0, 1)[:, None]
-    planes = F.conv2d(planes, line.view(1, 1, -1, 1), padding=(reach, 0))
-    return F.conv2d(planes, line.view(1, 1, 1, -1), padding=(0, reach)).view(pictures.shape)

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from limbeck.methods.parts.generator_training import GeneratorTraining
 from limbeck.methods.parts.optimisers import Adam
+from limbeck.methods.parts.smoothing import smoothed
 from limbeck.methods.parts.teaching import VOTES, TeacherMethod, TeacherSteps
 from limbeck.methods.settings import setting
 from limbeck.nets.architectures.discriminator import StackedDiscriminator
@@ -33,29 +34,55 @@ HALF = math.log(0.5)  # a teacher scores log D, and believes what it gives more 
 
 
 @dataclass(frozen=True, kw_only=True)
+class StudentSteps(TeacherSteps):
+    """The steps, and how far asked pictures stray; the names are those of the settings."""
+
+    student_steps: int
+    stray: float
+    coarse: float
+    learners: int
+    gamma: float
+
+
+PICTURES = StudentSteps(
+    teachers=2000, T=40, batch=400, teacher_steps=5, latent=3, fit=15, student_steps=20,
+    stray=0.7, coarse=1.3, learners=60, gamma=0.12,
+)  # fmt: skip
+# Nearer to the paper.
+TABLES = StudentSteps(
+    teachers=2000, T=60, batch=64, teacher_steps=2, latent=30, fit=5, student_steps=5,
+    stray=0.0, coarse=0.0, learners=64, gamma=0.0,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class PATEGAN(TeacherMethod):
     """student_steps: of the student for each batch of votes. student_eta: Adam's step of the student. teacher_decay is the
-    student's too, which otherwise goes on believing records that the generator has long left behind."""
+    student's too, which otherwise goes on believing records that the generator has long left behind.
+
+    stray: std of the noise on pictures that are asked about; 0 for none. coarse: std, in pixels, of the Gaussian that this noise
+    and all that the student sees is smoothed with. learners: records that the generator learns from at a step. gamma: how far
+    these are to go along the student's gradient, root mean square; 0: the generator lowers its loss, as in the paper.
+    """
 
     name: ClassVar[str] = "pategan"
     title: ClassVar[str] = "PATE-GAN: a student that learns from noised votes of teachers"
     paper: ClassVar[str] = "Jordon, Yoon and van der Schaar, PATE-GAN, Algorithm 1"
     needs: ClassVar[str] = "images or tables; as DataLens"
 
-    teachers: int = setting(2000, least=1)
-    T: int = setting(60, least=1)
-    batch: int = setting(64, least=1)
-    teacher_steps: int = setting(2, least=1)
-    latent: int = setting(30, least=1)
-    fit: int = setting(5, least=1)
-    student_steps: int = setting(5, least=1)
+    student_steps: int | None = setting(None, least=1)
     student_eta: float = setting(3e-3, above=0)
+    # A run that was booked before these were there has none of them: it goes on without.
+    stray: float | None = setting(None, least=0)
+    coarse: float | None = setting(None, least=0)
+    learners: int | None = setting(None, least=1)
+    gamma: float | None = setting(None, least=0)
 
-    def chosen(self, schema: Schema, epsilon: float | None = None) -> TeacherSteps:
-        return TeacherSteps(T=self.T)
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> StudentSteps:
+        return self.filled(PICTURES if schema.is_image else TABLES)
 
     def clip(self, schema: Schema) -> float:
-        return math.sqrt(self.batch)
+        return math.sqrt(self.chosen(schema).batch)
 
     def vote(self) -> type[Question]:
         return BeliefVote
@@ -65,34 +92,79 @@ class PATEGAN(TeacherMethod):
 
     def take_step(self, training: GeneratorTraining, schema: Schema, ask: Ask, step: int) -> None:
         assert isinstance(training, StudentTraining)
-        device = training.device
-        latents, labels = self.latents(step, VOTES, self.batch), self.spread_labels(schema, step, self.batch)
-        made = training.made(latents, labels)
-        question = self.question(BeliefVote, schema, training, step, made, labels, {"threshold": HALF})
+        device, chosen = training.device, self.chosen(schema)
+        latents = self.latents(schema, step, VOTES, chosen.batch)
+        labels = self.spread_labels(schema, step, chosen.batch)
+        asked = self._strayed(training.made(latents, labels), VOTES, step)
+        question = self.question(BeliefVote, schema, training, step, asked, labels, {"threshold": HALF})
         answer = ask(VOTES, step, question).tensor(device)
         believed = self._believed(answer, labels.to(device))
-        for _ in range(self.student_steps):
-            training.student.learn(made.to(device), labels.to(device), believed)
-        for turn in range(self.fit):
-            self._follow(training, schema, step * self.fit + turn)
+        seen = self._seen(asked.to(device))
+        for _ in range(chosen.student_steps):
+            training.student.learn(seen, labels.to(device), believed)
+        if self.gamma:
+            self._climb(training, schema, step, self.gamma)
+        else:
+            for turn in range(chosen.fit):
+                self._follow(training, schema, step * chosen.fit + turn)
         training.note(step, answer)
 
+    @torch.no_grad()
+    def fakes(self, training: GeneratorTraining, schema: Schema, step: int) -> tuple[Tensor, Tensor]:
+        """They stray as well, or teachers would learn that noise is fake."""
+        made, labels = super().fakes(training, schema, step)
+        return self._strayed(made, "fakes", step), labels
+
+    def _strayed(self, made: Tensor, purpose: str, step: int) -> Tensor:
+        """Records with public noise: of many directions, and not of the few that the generator goes in, votes then tell."""
+        if not self.stray:
+            return made
+        noise = self._seen(torch.randn(made.shape, generator=self.rng("stray", purpose, step)))
+        return (made + self.stray * noise / noise.square().mean().sqrt()).clamp(-1, 1)
+
+    def _seen(self, x: Tensor) -> Tensor:
+        """What the student sees of records: its gradient has no part that it was not told about."""
+        return smoothed(x, self.coarse) if self.coarse and x.dim() == 4 else x
+
     def _believed(self, votes: Tensor, labels: Tensor) -> Tensor:
-        """1 for the records with more noisy votes than the median of their class in this step, 0 for the others."""
-        median = torch.stack([votes[labels == label].median() for label in labels])
-        return (votes > median).float()
+        """Within its class in this step: 1 for a record with more noisy votes than the median, else 0. Of the many that stray,
+        their ranks, from 0 to 1."""
+        believed = torch.zeros_like(votes)
+        for label in labels.unique(sorted=True):  # type: ignore[no-untyped-call]
+            own = labels == label
+            if self.stray:
+                believed[own] = votes[own].argsort().argsort().to(votes) / max(int(own.sum()) - 1, 1)
+            else:
+                believed[own] = (votes[own] > votes[own].median()).to(votes)
+        return believed
+
+    def _drawn(self, schema: Schema, step: int) -> tuple[Tensor, Tensor]:
+        count = self.learners or self.chosen(schema).batch
+        return self.latents(schema, step, "follow", count), self.spread_labels(schema, step, count)
+
+    def _climb(self, training: StudentTraining, schema: Schema, step: int, far: float) -> None:
+        """Let the generator's records go `far` towards what the student takes for real."""
+        latents, labels = self._drawn(schema, step)
+        made = training.made(latents, labels).to(training.device).requires_grad_()
+        (slope,) = torch.autograd.grad(
+            training.student.logits(self._seen(made), labels.to(training.device)).sum(), made
+        )
+        size = slope.flatten(1).square().mean(1).sqrt().clamp_min(torch.finfo(slope.dtype).tiny)
+        moved = made.detach() + far * slope / size.view(-1, *[1] * len(schema.shape))
+        training.fit(latents, labels, moved.clamp(-1, 1), self.chosen(schema).fit)
 
     def _follow(self, training: StudentTraining, schema: Schema, step: int) -> None:
         """One step of the generator towards what the student takes for real."""
-        latents, labels = self.latents(step, "follow", self.batch), self.spread_labels(schema, step, self.batch)
-        logits = training.student.logits(training.drawn(latents, labels), labels.to(training.device))
+        latents, labels = self._drawn(schema, step)
+        logits = training.student.logits(self._seen(training.drawn(latents, labels)), labels.to(training.device))
         training.descend(F.softplus(-logits).mean())
 
     def student(self, schema: Schema, device: torch.device) -> Student:
+        chosen = self.chosen(schema)
         net = StackedDiscriminator(
-            shape=schema.shape, classes=len(schema.classes), first=self.first, second=self.second, hidden=self.hidden
+            shape=schema.shape, classes=len(schema.classes), first=self.first, second=self.second, hidden=chosen.hidden
         )
-        return Student(net, self.seed_at("student"), self.student_eta, self.teacher_decay, device)
+        return Student(net, self.seed_at("student"), self.student_eta, chosen.teacher_decay, device)
 
 
 class Student:
@@ -119,7 +191,7 @@ class StudentTraining(GeneratorTraining):
     def __init__(self, method: PATEGAN, schema: Schema, device: torch.device) -> None:
         super().__init__(
             method,
-            method.generator_spec(),
+            method.generator_spec(schema),
             schema,
             device,
             steps=method.rounds(schema),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -19,23 +20,37 @@ from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Discriminator, EnsembleSpec, Question, check_ensemble
 
 VOTES = "votes"
+LITTLE_NOISE = 3.0  # epsilon, from which on other settings are better than those for much noise; 1 and 10 were tried
 Asked = TypeVar("Asked", bound=Question)
 Own = dict[str, Any]  # arguments of a kind of question that the others do not have
 
 
+Usual = TypeVar("Usual", bound="TeacherSteps")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TeacherSteps(Chosen):
-    """Steps of the generator, each with one answer of the teachers."""
+    """What suits the data and the budget: the teachers, the steps of the generator, each with one answer of theirs, and how it
+    follows. The names are those of the settings."""
 
+    teachers: int = 5000
     T: int
+    batch: int = 20
+    teacher_batch: int = 10
+    teacher_steps: int = 5
+    teacher_decay: float = 10.0
+    hidden: int = 0
+    fit: int = 30
+    latent: int = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeacherMethod(SteppedMethod):
-    """The defaults are for two cores; see `datalens.py` for the papers' sizes.
+    """The defaults are for two cores; see `datalens.py` for the papers' sizes. What is left out suits the data and the budget
+    (`chosen`).
 
     teachers      how many, each with its own part of the records
-    T             steps of the generator; none, where allowed, lets the budget decide
+    T             steps of the generator
     batch         records that are voted on in a step
     teacher_batch, teacher_steps, first_steps
                   records of a teacher's step; its steps for each step of the generator, and before the first one
@@ -53,20 +68,20 @@ class TeacherMethod(SteppedMethod):
 
     label: ClassVar[str] = VOTES
 
-    teachers: int = setting(5000, least=1)
+    teachers: int | None = setting(None, least=1)
     T: int | None = setting(None, least=1)
-    batch: int = setting(20, least=1)
-    teacher_batch: int = setting(10, least=1)
-    teacher_steps: int = setting(5, least=1)
+    batch: int | None = setting(None, least=1)
+    teacher_batch: int | None = setting(None, least=1)
+    teacher_steps: int | None = setting(None, least=1)
     first_steps: int = setting(20, least=1)
     teacher_eta: float = setting(3e-3, above=0)
-    teacher_decay: float = setting(10.0, least=0)
+    teacher_decay: float | None = setting(None, least=0)
     first: int = setting(0, least=0)
     second: int = setting(42, least=1)
-    hidden: int = setting(0, least=0)
+    hidden: int | None = setting(None, least=0)
     eta: float = setting(1e-3, above=0)
-    fit: int = setting(30, least=1)
-    latent: int = setting(3, least=1)
+    fit: int | None = setting(None, least=1)
+    latent: int | None = setting(None, least=1)
     width: int = setting(32, least=1)
     sigma: float | None = setting(None, above=0)
     snapshots: int = setting(0, least=0)
@@ -81,10 +96,15 @@ class TeacherMethod(SteppedMethod):
     def chosen(self, schema: Schema, epsilon: float | None = None) -> TeacherSteps:
         raise NotImplementedError
 
+    def filled(self, usual: Usual) -> Usual:
+        """What was given, and the usual for the rest."""
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(usual)}
+        return dataclasses.replace(usual, **{name: value for name, value in own.items() if value is not None})
+
     def check(self, schema: Schema) -> None:
         super().check(schema)
         try:
-            check_ensemble(self.ensemble(), schema)
+            check_ensemble(self.ensemble(schema), schema)
         except BadInput as refused:
             raise BadSettings(refused.message) from None
 
@@ -105,21 +125,24 @@ class TeacherMethod(SteppedMethod):
         clip = self.clip(schema)
         noise = noise_multiplier if self.sigma is None else self.sigma / clip
         kind = self.vote().kind
-        steps = self.chosen(schema).T
-        return (
-            TeacherVote(label=VOTES, map=kind, clip=clip, noise_multiplier=noise, teachers=self.teachers, count=steps),
+        chosen = self.chosen(schema)
+        vote = TeacherVote(
+            label=VOTES, map=kind, clip=clip, noise_multiplier=noise, teachers=chosen.teachers, count=chosen.T
         )
+        return (vote,)
 
-    def ensemble(self) -> EnsembleSpec:
+    def ensemble(self, schema: Schema) -> EnsembleSpec:
+        chosen = self.chosen(schema)
         return EnsembleSpec(
-            teachers=self.teachers,
-            batch=self.teacher_batch,
-            steps=self.teacher_steps,
+            teachers=chosen.teachers,
+            batch=chosen.teacher_batch,
+            steps=chosen.teacher_steps,
             first=self.first_steps,
             seed=self.seed_at("teachers"),
         )
 
     def teacher(self, schema: Schema) -> Discriminator:
+        chosen = self.chosen(schema)
         return Discriminator(
             shape=schema.shape,
             classes=len(schema.classes),
@@ -127,12 +150,12 @@ class TeacherMethod(SteppedMethod):
             beta1=0.5,
             first=self.first,
             second=self.second,
-            hidden=self.hidden,
-            decay=self.teacher_decay,
+            hidden=chosen.hidden,
+            decay=chosen.teacher_decay,
         )
 
-    def generator_spec(self) -> GeneratorSpec:
-        return GeneratorSpec(kind="datalens", latent=self.latent, width=self.width)
+    def generator_spec(self, schema: Schema) -> GeneratorSpec:
+        return GeneratorSpec(kind="datalens", latent=self.chosen(schema).latent, width=self.width)
 
     def rounds(self, schema: Schema) -> int:
         return self.chosen(schema).T
@@ -140,7 +163,7 @@ class TeacherMethod(SteppedMethod):
     def training(self, schema: Schema, device: torch.device) -> GeneratorTraining:
         steps = self.chosen(schema).T
         return GeneratorTraining(
-            self, self.generator_spec(), schema, device, steps=steps, snapshots=self.snapshots, eta=self.eta
+            self, self.generator_spec(schema), schema, device, steps=steps, snapshots=self.snapshots, eta=self.eta
         )
 
     def question(
@@ -149,10 +172,10 @@ class TeacherMethod(SteppedMethod):
         """What the ensemble is asked about x at this step; `own` is what this kind of question has besides."""
         fakes, fake_labels = self.fakes(training, schema, step)
         given = {"fakes": fakes, "fake_labels": fake_labels, "x": x, "y": y}
-        return kind(teacher=self.teacher(schema), ensemble=self.ensemble(), **given, **own)
+        return kind(teacher=self.teacher(schema), ensemble=self.ensemble(schema), **given, **own)
 
-    def latents(self, step: int, purpose: str, count: int) -> Tensor:
-        return self.generator_spec().latents(count, self.rng("latents", purpose, step))
+    def latents(self, schema: Schema, step: int, purpose: str, count: int) -> Tensor:
+        return self.generator_spec(schema).latents(count, self.rng("latents", purpose, step))
 
     def spread_labels(self, schema: Schema, step: int, count: int) -> Tensor:
         """All classes in turn, so that over the steps each is asked about equally often."""
@@ -161,8 +184,9 @@ class TeacherMethod(SteppedMethod):
     @torch.no_grad()
     def fakes(self, training: GeneratorTraining, schema: Schema, step: int) -> tuple[Tensor, Tensor]:
         """What the teachers learn from at this step."""
-        count = self.teacher_batch * self.ensemble().steps_at(step)
+        ensemble = self.ensemble(schema)
+        count = ensemble.batch * ensemble.steps_at(step)
         # In turn, not by chance: all teachers share them, so what chance leaves uneven would not average out.
         labels = self.spread_labels(schema, step, count)
-        latents = self.latents(step, "fakes", count)
+        latents = self.latents(schema, step, "fakes", count)
         return training.made(latents, labels), labels
