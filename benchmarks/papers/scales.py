@@ -23,6 +23,12 @@ PAPERS_TEACHERS: Settings = {
     "teacher_decay": 0.0, "first": 11, "hidden": 256, "latent": 50, "width": 128, "fit": 1,
 }  # fmt: skip
 PAPERS_DATALENS: Settings = {**PAPERS_TEACHERS, "k": 200, "beta": 0.7, "gamma": 1.0, "smooth": 0.0}
+PAPERS_GPATE: Settings = {
+    **PAPERS_TEACHERS, "kept": 10, "bins": 10, "c": 1e-3, "confident": 0.5, "gamma": 1.0, "smooth": 0.0,
+}  # fmt: skip
+PAPERS_PATEGAN: Settings = {
+    **PAPERS_TEACHERS, "batch": 64, "student_steps": 1, "stray": 0.0, "coarse": 0.0, "learners": 64, "gamma": 0.0,
+}  # fmt: skip
 PAPERS_GSWGAN: Settings = {
     "K": 1000, "block": 1, "T": 20_000, "B": 32, "n_dis": 5, "M": 32, "T_w": 2000, "eta_G": 1e-4, "eta_D": 1e-4, "ema": 0.999,
     "latent": 10, "width": 64, "critic_width": 64,
@@ -40,8 +46,8 @@ SETTINGS: dict[str, dict[str, Settings]] = {
     "dpsgd": {"small": {"T": 3, "width": 8}},
     "gswgan": {"small": {"K": 40, "T": 2, "B": 10, "snapshots": 0}, "full": PAPERS_GSWGAN},
     "datalens": {"small": FEW_TEACHERS, "full": PAPERS_DATALENS},
-    "gpate": {"small": FEW_TEACHERS, "full": {**PAPERS_TEACHERS, "confident": 0.5, "gamma": 1.0}},
-    "pategan": {"small": FEW_TEACHERS, "full": {**PAPERS_TEACHERS, "batch": 64, "student_steps": 1}},
+    "gpate": {"small": FEW_TEACHERS, "full": PAPERS_GPATE},
+    "pategan": {"small": FEW_TEACHERS, "full": PAPERS_PATEGAN},
 }
 BULK = {"small": 20, "cpu": 1000, "full": 6000}
 SMALL = Preset(name="small", width=8, epochs=2, lr=0.02, networks=1, source="a smoke test")

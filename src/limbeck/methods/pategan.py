@@ -7,6 +7,11 @@ Where we differ, and why:
   that depends on the data, which could not be published. One teacher moves one record's vote by 1, a batch by sqrt(batch).
 - A record counts as real if it has more noised votes than the median record of its class in the same step. The paper asks for
   a majority of the teachers, which no early record gets: the student would learn only that everything is fake.
+- Teachers are asked about pictures with public noise on them (`stray`). Those of the generator alone differ in a few directions,
+  and along all others, of which the student then hears nothing, the generator runs off. Noise and all that the student sees are
+  coarse (`coarse`), so that its gradient has no part that it was not told about. Of so many the student learns the ranks.
+- The generator is fitted to pictures that are moved along the student's gradient (`gamma`); with 0 it lowers its loss, as in the
+  paper. Pictures only: tables are asked about as they are made, and runs that were booked before 0.7.0 go on like that.
 - Student and generator see the noised votes alone, so they may take as many steps as they like (`student_steps`).
 - Labels are given to all networks; networks and ensemble as in DataLens.
 """
