@@ -12,7 +12,7 @@ Where we differ, and why:
 - Records are Poisson-sampled, as the accounting assumes; the paper draws batches of a fixed size and prices them as if they were
   sampled. The noised sum is divided by the expected batch.
 - Adam moves both networks on what was answered. The generator that is released is an average over the steps.
-- The paper's 30,000 steps with batches of 600 are days on two cores; the defaults are fewer steps, and are not tuned.
+- The paper's 30,000 steps with batches of 600 are days on two cores; the defaults are 600 steps with batches of 1000.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from limbeck.methods.parts.adversary import Adversarial
+from limbeck.methods.settings import setting
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import NetworkGradient
 
@@ -37,6 +38,9 @@ class DPCGAN(Adversarial):
     paper: ClassVar[str] = "Torkzadehmahani, Kairouz and Paten, DP-CGAN, Algorithm 1"
     needs: ClassVar[str] = "minutes on two cores; images or tables; a large epsilon"
     map_kind: ClassVar[str] = NetworkGradient.kind
+
+    T: int = setting(600, least=1)
+    B: int = setting(1000, least=1)
 
     def outputs(self, schema: Schema) -> int:
         return 2 * len(schema.classes)

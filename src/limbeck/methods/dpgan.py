@@ -37,6 +37,8 @@ class DPGAN(Adversarial):
     needs: ClassVar[str] = "minutes on two cores; images or tables; a large epsilon"
     map_kind: ClassVar[str] = ScoreGradient.kind
 
+    T: int = setting(900, least=1)
+    B: int = setting(1000, least=1)
     n_dis: int = setting(3, least=1)
     c: float = setting(0.05, above=0)
 
