@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from benchmarks.gswgan_budget import RESULT, row
+
 from limbeck.data.named import named_set
 
 

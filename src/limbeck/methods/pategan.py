@@ -50,8 +50,8 @@ class StudentSteps(TeacherSteps):
 
 
 PICTURES = StudentSteps(
-    teachers=2000, T=40, batch=400, teacher_steps=5, latent=3, fit=15, student_steps=20,
-    stray=0.7, coarse=1.3, learners=60, gamma=0.12,
+    teachers=2000, T=40, batch=400, teacher_steps=5, latent=3, fit=30, student_steps=20,
+    stray=0.7, coarse=1.3, learners=60, gamma=0.15,
 )  # fmt: skip
 # Nearer to the paper.
 TABLES = StudentSteps(
