@@ -8,7 +8,7 @@ A case is a data set, some of its classes, so many records of each, an epsilon, 
 picture. Which cases there are is drawn from a seed; they are made in their order, so how many are made hangs on no result. The
 held-out ones were drawn from a seed of their own, and made after the form of the forecast was fixed. Once they are scored they
 are "spent", and the next fit sees them, too. Test records have equal shares of the classes, as the records have. Of a case
-below a thousand records of a class at least four sets are made, because the luck of one is large, and up to sixteen until the
+below a thousand records of a class at least four sets are made, because the luck of one is large, and up to twelve until the
 standard error of their mean is below two points; its accuracy is that mean. A set of pictures is scored by one ConvNet of width
 32 over 100 epochs, a table by boosted trees on decoded rows. What is left undone is gone on with.
 """
@@ -55,7 +55,7 @@ KINDS = ("grey", "table", "colour", "grey", "table", "many", "grey", "table")  #
 TABLES = (("adult", 0.4), ("breast-cancer", 0.15), ("wine", 0.1), (GENERATED, 0.35))
 MOST = {"digits": 130, "adult": 7000, "breast-cancer": 120, "wine": 30}
 TESTS = 600
-FEWEST, MOST_SETS, SURE = 4, 16, 2.0  # sets of a case are made until their mean is known to so many points
+FEWEST, MOST_SETS, SURE = 4, 12, 2.0  # sets of a case are made until their mean is known to so many points
 
 
 def cases(part: str) -> list[dict[str, Any]]:
