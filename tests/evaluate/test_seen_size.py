@@ -199,3 +199,27 @@ def test_the_command_and_the_function_say_and_take_it(
     assert full.code == 0 and "size" not in full.json and tuple(tasks[-1].x.shape[2:]) == (100, 75)
     assert evaluate(release, tmp_path / "own.npz", models=["linear"], size=50).size == 50
     assert cli(*arguments, "--size", 1).code == 2
+
+
+def test_the_plan_says_at_which_size_pictures_are_made(cli: Callable[..., Any], tmp_path: Path) -> None:
+    np.savez(tmp_path / "own.npz", x=real().load().x, y=np.arange(8) % 2)
+    (tmp_path / "own.npz.limbeck.toml").write_text(
+        'name = "large"\nshape = [1, 100, 75]\nclasses = ["a", "b"]\nrecords = 40\nlow = 0\nhigh = 255\naugmentation = []\n'
+    )
+    arguments = (
+        "plan",
+        tmp_path / "own.npz",
+        "--epsilon",
+        1,
+        "--delta",
+        1e-3,
+        "--per-class",
+        2,
+        "--set",
+        "T=2",
+        "--set",
+        "L=5",
+    )
+    said = cli(*arguments)
+    assert said.code == 0 and "at 32 pixels a side at most; train on the set at that size" in said.out, said.err
+    assert "pixels a side" not in cli(*arguments, "--set", "size=0").out
