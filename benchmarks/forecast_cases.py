@@ -86,7 +86,7 @@ def _drawn(number: int, part: str, rng: np.random.Generator) -> dict[str, Any]:
         count, each = int(rng.choice((2, 3, 5, 10), p=(0.45, 0.25, 0.2, 0.1))), _between(rng, 40, MOST.get(data, 999))
     side = int(rng.choice((16, 40))) if kind == "grey" and data != "digits" and rng.random() < 0.3 else None
     classes = sorted(rng.choice(10, size=count, replace=False).tolist())
-    size = int(rng.choice((10, 20, 50))) if count < 10 else 10
+    size = min(int(rng.choice((10, 20, 50))) if count < 10 else 10, each)
     return {"data": data, "classes": classes, "each": each, "epsilon": epsilon, "per_class": size, "side": side}
 
 
