@@ -2,7 +2,6 @@
 
     python -m benchmarks.forecast_cases fit --root DATA         adds to results/forecast-cases-fit.json
     python -m benchmarks.forecast_cases spent --root DATA       the same of those that were held out of an earlier fit
-    python -m benchmarks.forecast_cases tables --root DATA      more tables for the fit, each of another kind
     python -m benchmarks.forecast_cases held-out --root DATA    the same of cases that no fit sees
 
 A case is a data set, some of its classes, so many records of each, an epsilon, a size of the set and, of grey pictures, of the
@@ -49,10 +48,10 @@ from limbeck.vault.local import LocalVault
 from limbeck.vault.noise import Randomness
 
 RESULTS = Path(__file__).parent / "results"
-FIT, SPENT, MORE, HELD_OUT = "fit", "spent", "tables", "held-out"
-SEEDS = {FIT: 270, SPENT: 226640, MORE: 5131, HELD_OUT: 817304}
-COUNTS = {FIT: 40, SPENT: 16, MORE: 8, HELD_OUT: 12}
-FIRST_GENERATED = {FIT: 0, SPENT: 6, MORE: 18, HELD_OUT: 12}  # each part has generated tables of its own
+FIT, SPENT, HELD_OUT = "fit", "spent", "held-out"
+SEEDS = {FIT: 270, SPENT: 226640, HELD_OUT: 817304}
+COUNTS = {FIT: 40, SPENT: 16, HELD_OUT: 12}
+FIRST_GENERATED = {FIT: 0, SPENT: 6, HELD_OUT: 12}  # each part has generated tables of its own
 KINDS = ("grey", "table", "colour", "grey", "table", "many", "grey", "table")  # by the number of a case
 TABLES = (("adult", 0.4), ("breast-cancer", 0.15), ("wine", 0.1), (GENERATED, 0.35))
 MOST = {"digits": 130, "adult": 7000, "breast-cancer": 120, "wine": 30}
@@ -66,13 +65,11 @@ def cases(part: str) -> list[dict[str, Any]]:
 
 
 def _drawn(number: int, part: str, rng: np.random.Generator) -> dict[str, Any]:
-    kind = "table" if part == MORE else KINDS[number % len(KINDS)]
+    kind = KINDS[number % len(KINDS)]
     epsilon = float(rng.choice((0.3, 0.5, 1, 1, 2, 4, 8)))
     if kind == "table":
         data = str(rng.choice([name for name, _ in TABLES], p=[share for _, share in TABLES]))
-        if part == MORE:
-            data = f"{GENERATED}{FIRST_GENERATED[part] + number}"
-        elif data == GENERATED:
+        if data == GENERATED:
             data += str(int(rng.integers(6)) + FIRST_GENERATED[part])
         each = _between(rng, 15 if data == "wine" else 40, MOST.get(data, 1500))
         return {"data": data, "classes": None, "each": each, "epsilon": epsilon, "per_class": None, "side": None}
@@ -183,7 +180,7 @@ def measure(case: dict[str, Any], root: Path, keep: Path, kept: dict[str, Any]) 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("part", choices=(FIT, SPENT, MORE, HELD_OUT))
+    options.add_argument("part", choices=(FIT, SPENT, HELD_OUT))
     options.add_argument("--root", type=Path)
     options.add_argument("--keep", type=Path, default=KEEP)
     options.add_argument("--numbers", help="only these, as 3:20")

@@ -4,7 +4,7 @@
 
 Points are the small cases of `benchmarks.forecast_cases` and kept results of whole public sets. The curves are fitted with every
 case's own hardness, from what a usual model reaches on its real records; what is assumed where nobody says it are middles of
-those. All of this sees the cases of the parts "fit", "spent" and "tables" and the kept results alone; those of "held-out" are
+those. All of this sees the cases of the parts "fit" and "spent" and the kept results alone; those of "held-out" are
 only scored. Without them it also says what is off if every case in turn is left out of the fit; of tables, if its whole data
 set is, because tables differ more than pictures do (of Adult, the only one of many records, one case at a time). Margins are the
 narrowest that 80 % of the single sets lie within then.
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from benchmarks.forecast_cases import FIT, HELD_OUT, MORE, SPENT
+from benchmarks.forecast_cases import FIT, HELD_OUT, SPENT
 from limbeck.forecast.duration import START
 from limbeck.forecast.separation import accuracy_of, separation_of
 from limbeck.forecast.usefulness import BEST, Facts, doubted_share, kept_share
@@ -118,7 +118,7 @@ class Point:
         return statistics.fmean(low - 0.05 <= max(each, least) <= high + 0.05 for each in self.sets)
 
 
-def points(parts: Sequence[str] = (FIT, SPENT, MORE, HELD_OUT)) -> list[Point]:
+def points(parts: Sequence[str] = (FIT, SPENT, HELD_OUT)) -> list[Point]:
     found = []
     for part in parts:
         path = RESULTS / f"forecast-cases-{part}.json"
@@ -252,7 +252,7 @@ def main() -> None:
     options.add_argument(
         "--unscored", action="store_true", help="leave the held-out cases alone: while the form is chosen"
     )
-    every = points((FIT, SPENT, MORE) if options.parse_args().unscored else (FIT, SPENT, MORE, HELD_OUT))
+    every = points((FIT, SPENT) if options.parse_args().unscored else (FIT, SPENT, HELD_OUT))
     seen, held = ([point for point in every if point.held_out is out] for out in (False, True))
     values = fitted(seen)
     hardness = middles(seen, values)
@@ -269,7 +269,7 @@ def main() -> None:
             "real_accuracy_said": summary(seen, [each[0] for each in alone], margin_said),
             "nothing_said": summary(seen, [each[1] for each in alone], margin),
         },
-        "seconds": {part: times(part) for part in (HELD_OUT, FIT, SPENT, MORE)},
+        "seconds": {part: times(part) for part in (HELD_OUT, FIT, SPENT)},
         "cases": [
             {
                 "case": point.name,
