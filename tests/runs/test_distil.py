@@ -20,7 +20,7 @@ from limbeck.data.source import DataSource
 from limbeck.errors import BadInput, BadSettings, NotAuthentic, RunConflict
 from limbeck.files import as_json
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of, size_of
-from limbeck.methods.elixir.distilling import Distillation, Pictures
+from limbeck.methods.elixir.distilling import USUAL_STEPS, Distillation, Pictures
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.progress import Silent
@@ -31,8 +31,9 @@ from limbeck.release.joining import join
 from limbeck.release.reader import read_release
 from limbeck.release.signature import signing_key
 from limbeck.release.verification import verify
-from limbeck.runs.distil import distil, take_up, wanted_from
+from limbeck.runs.distil import FIELD, Work, distil, take_up, wanted_from
 from limbeck.runs.log import StepLog
+from limbeck.runs.run_file import decoded, encoded
 from limbeck.vault.api import FeatureResidual
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
@@ -171,6 +172,56 @@ def test_broken_off_and_taken_up_ends_in_the_same_set(release: Path, call: int, 
         assert verify(folder).has_generator
     weights = [load_file(folder / "generator.safetensors") for folder in (whole, broken)]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_a_run_that_was_begun_before_there_was_bfloat16_goes_on_without_it(release: Path, tmp_path: Path) -> None:
+    """Nothing was said of it then: the checkpoint is taken up, and the generator has the bits that it would have had."""
+    wanted = Distillation(per_class=3, updates=1, part=2, generator=4, pictures=2, half=False)
+    distil(release, tmp_path / "whole", wanted, tmp_path / "key", Silent())
+    original, saves = StepLog._save, [0]
+
+    def breaking(*arguments: Any) -> None:
+        original(*arguments)
+        saves[0] += 1
+        if saves[0] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepLog, "_save", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            distil(release, tmp_path / "old", wanted, tmp_path / "key", Silent(), checkpoint_seconds=0.0)
+    file = tmp_path / "old" / ".run" / "run.json"
+    values = decoded(file.read_bytes())
+    settings = values[FIELD]["wanted"]
+    del settings["half"]
+    file.write_bytes(encoded(values))
+    told = json.dumps(settings, sort_keys=True)
+    identity = hashlib.sha256(f"{values[FIELD]['source']} {told}".encode()).hexdigest()[:32]  # as version 0.6.0 had it
+    assert Work.read(tmp_path / "old").identity == identity
+    assert Work.read(tmp_path / "old").wanted == wanted
+    took_up = saves[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepLog, "_save", breaking)
+        take_up(tmp_path / "old", Silent())
+    assert saves[0] > took_up
+    weights = [load_file(tmp_path / name / "generator.safetensors") for name in ("whole", "old")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_half_precision_is_for_products_alone(release: Path, tmp_path: Path) -> None:
+    """What is released is in single precision, and close to what single precision throughout would have made."""
+    found = []
+    for name, half in (("half", True), ("single", False)):
+        wanted = Distillation(per_class=3, updates=0, generator=2, pictures=2, half=half)
+        distil(release, tmp_path / name, wanted, tmp_path / "key", Silent())
+        found.append(load_file(tmp_path / name / "generator.safetensors"))
+    for name, value in found[0].items():
+        assert value.dtype == torch.float32 and torch.allclose(value, found[1][name], atol=5e-3)
+
+
+def test_as_many_steps_of_a_generator_as_usual() -> None:
+    assert wanted_from({"generator": "auto"}).generator == wanted_from({"generator": USUAL_STEPS}).generator > 0
+    assert wanted_from({}).generator == 0
 
 
 def test_another_release_is_not_taken_up_for_the_first(release: Path, tmp_path: Path) -> None:

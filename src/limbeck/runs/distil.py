@@ -26,7 +26,7 @@ from limbeck.errors import BadInput, BadSettings, LimbeckError, OutputFault, Run
 from limbeck.files import write_atomic
 from limbeck.methods import method_named
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of
-from limbeck.methods.elixir.distilling import FIRST, Distillation, Distiller, Draw
+from limbeck.methods.elixir.distilling import AUTO, FIRST, USUAL_STEPS, Distillation, Distiller, Draw
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.methods.settings import declared, read_settings
@@ -63,7 +63,10 @@ class Work:
     @property
     def identity(self) -> str:
         """A checkpoint of another release, of another start or of other settings, is not taken up."""
-        settings = json.dumps(dataclasses.asdict(self.wanted), sort_keys=True)
+        wanted = dataclasses.asdict(self.wanted)
+        if not wanted["half"]:
+            del wanted["half"]  # as runs were before there was a choice
+        settings = json.dumps(wanted, sort_keys=True)
         return hashlib.sha256(f"{self.source} {settings}{self.drawn_from}".encode()).hexdigest()[:32]
 
     @property
@@ -78,7 +81,8 @@ class Work:
     def read(folder: Path) -> Work:
         try:
             values = decoded((folder / RUN_FILE).read_bytes())[FIELD]
-            wanted = Distillation(**values.pop("wanted"))
+            # Before there were products in bfloat16, nothing was said of them.
+            wanted = Distillation(**({"half": False} | values.pop("wanted")))
             # Before there were drawings, nothing was said of them.
             if set(values) - {"drawing", "drawn_from"} != {"release", "source", "key"}:
                 raise ValueError(FIELD)
@@ -102,13 +106,14 @@ def is_distillation(folder: Path) -> bool:
 
 
 def wanted_from(settings: Mapping[str, Any]) -> Distillation:
-    """Texts (from --set key=value) are read as the setting's type."""
+    """Texts (from --set key=value) are read as the setting's type. generator=auto is as many steps as usual."""
     if unknown := sorted(set(settings) - set(declared(Distillation))):
         raise BadSettings(
             f"limbeck distil has no setting '{unknown[0]}'. Known are: {', '.join(declared(Distillation))}.",
             "limbeck distil --help",
         )
-    return Distillation(**read_settings(Distillation, "distil", settings))
+    usual = {"generator": USUAL_STEPS} if settings.get("generator") == AUTO else {}
+    return Distillation(**read_settings(Distillation, "distil", {**settings, **usual}))
 
 
 def distil(
@@ -209,13 +214,13 @@ def _draw_of_another(drawing: Path, release: Path, stated: Mapping[str, Any]) ->
         raise BadInput(
             f"The set in {drawing} was not distilled from {release}, so the new set's certificate would not state all that it is "
             "made of. Take a set of this release, or make one.",
-            f"limbeck distil {release} --generator 1500 --out NEW",
+            f"limbeck distil {release} --generator auto --out NEW",
         )
     draw = _draw(drawing, found)
     if draw is None:
         raise BadInput(
             f"The set in {drawing} has no generator to start from.",
-            f"limbeck distil {release} --generator 1500 --out NEW",
+            f"limbeck distil {release} --generator auto --out NEW",
         )
     return draw
 

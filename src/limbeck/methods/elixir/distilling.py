@@ -30,6 +30,7 @@ from limbeck.privacy.schema import Schema
 
 BETAS = (0.9, 0.99)
 GENERATOR, FIRST, AUTO = "generator", "first", "auto"
+USUAL_STEPS = 2500  # of a generator, for whoever leaves it open
 # Pictures in [-1, 1] for these labels, from random numbers: the generator of a release.
 Draw = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -47,6 +48,7 @@ class Distillation:
     generator  steps of a new generator that is matched first, and released; 0: none
     width, latent, pictures, answers
                of that generator: maps, random numbers, pictures of each class and answers in a step
+    half       whether its products run in bfloat16, where the CPU has it
     """
 
     per_class: int = setting(500, least=1, most=MOST_PER_CLASS)
@@ -62,6 +64,7 @@ class Distillation:
     latent: int = setting(24, least=1, most=4096)
     pictures: int = setting(20, least=1, most=MOST_PER_CLASS)
     answers: int = setting(2, least=1, most=1000)
+    half: bool = setting(True)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -74,7 +77,7 @@ class Distillation:
             raise BadSettings(f"rows={self.rows} is less than one picture for each of {classes} classes.")
         if self.start == GENERATOR and not (self.generator or has_generator):
             raise BadSettings(
-                "start=generator needs a generator, and the release has none; choose start=first or --generator 1500."
+                "start=generator needs a generator, and the release has none; choose start=first or --generator auto."
             )
 
     def labels(self, classes: int) -> Tensor:
@@ -88,7 +91,7 @@ class Distillation:
         if not self.generator:
             return None
         sizes = {"pictures": self.pictures, "answers": self.answers, "latent": self.latent, "width": self.width}
-        return GeneratorSchedule(steps=self.generator, **sizes)
+        return GeneratorSchedule(steps=self.generator, half=self.half, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
