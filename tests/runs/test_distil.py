@@ -174,9 +174,11 @@ def test_broken_off_and_taken_up_ends_in_the_same_set(release: Path, call: int, 
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_a_run_that_was_begun_before_there_was_bfloat16_goes_on_without_it(release: Path, tmp_path: Path) -> None:
-    """Nothing was said of it then: the checkpoint is taken up, and the generator has the bits that it would have had."""
-    wanted = Distillation(per_class=3, updates=1, part=2, generator=4, pictures=2, half=False)
+def test_a_run_that_was_begun_before_there_was_a_choice_goes_on_as_it_was(release: Path, tmp_path: Path) -> None:
+    """Of network and precision nothing was said then: the checkpoint is taken up, and the generator has the same bits."""
+    wanted = Distillation(
+        per_class=3, updates=1, part=2, generator=4, pictures=2, width=16, kind="upsampling", half=False
+    )
     distil(release, tmp_path / "whole", wanted, tmp_path / "key", Silent())
     original, saves = StepLog._save, [0]
 
@@ -193,7 +195,7 @@ def test_a_run_that_was_begun_before_there_was_bfloat16_goes_on_without_it(relea
     file = tmp_path / "old" / ".run" / "run.json"
     values = decoded(file.read_bytes())
     settings = values[FIELD]["wanted"]
-    del settings["half"]
+    del settings["half"], settings["kind"]
     file.write_bytes(encoded(values))
     told = json.dumps(settings, sort_keys=True)
     identity = hashlib.sha256(f"{values[FIELD]['source']} {told}".encode()).hexdigest()[:32]  # as version 0.6.0 had it

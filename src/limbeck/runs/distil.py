@@ -26,7 +26,7 @@ from limbeck.errors import BadInput, BadSettings, LimbeckError, OutputFault, Run
 from limbeck.files import write_atomic
 from limbeck.methods import method_named
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of
-from limbeck.methods.elixir.distilling import AUTO, FIRST, USUAL_STEPS, Distillation, Distiller, Draw
+from limbeck.methods.elixir.distilling import AUTO, BEFORE, FIRST, USUAL_STEPS, Distillation, Distiller, Draw
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.methods.settings import declared, read_settings
@@ -63,10 +63,10 @@ class Work:
     @property
     def identity(self) -> str:
         """A checkpoint of another release, of another start or of other settings, is not taken up."""
-        wanted = dataclasses.asdict(self.wanted)
-        if not wanted["half"]:
-            del wanted["half"]  # as runs were before there was a choice
-        settings = json.dumps(wanted, sort_keys=True)
+        wanted = dataclasses.asdict(self.wanted).items()
+        # What runs say nothing of that were begun before there was a choice.
+        stated = {name: value for name, value in wanted if name not in BEFORE or value != BEFORE[name]}
+        settings = json.dumps(stated, sort_keys=True)
         return hashlib.sha256(f"{self.source} {settings}{self.drawn_from}".encode()).hexdigest()[:32]
 
     @property
@@ -81,8 +81,7 @@ class Work:
     def read(folder: Path) -> Work:
         try:
             values = decoded((folder / RUN_FILE).read_bytes())[FIELD]
-            # Before there were products in bfloat16, nothing was said of them.
-            wanted = Distillation(**({"half": False} | values.pop("wanted")))
+            wanted = Distillation(**{**BEFORE, **values.pop("wanted")})
             # Before there were drawings, nothing was said of them.
             if set(values) - {"drawing", "drawn_from"} != {"release", "source", "key"}:
                 raise ValueError(FIELD)

@@ -8,8 +8,9 @@ pictures start from a generator, where there is one, else from samples of the Ga
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,12 +18,12 @@ from torch import Tensor
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, SyntheticSet
 from limbeck.methods.elixir.answers import KeptAnswers
-from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
+from limbeck.methods.elixir.generating import SMOOTH, UPSAMPLING, GeneratorFit, GeneratorSchedule
 from limbeck.methods.elixir.initial_set import bought_model, initial_set
 from limbeck.methods.elixir.method import SLOWEST, Elixir
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.elixir.snapping import snapped
-from limbeck.methods.elixir.working_size import at_size
+from limbeck.methods.elixir.working_size import LARGE, at_size
 from limbeck.methods.parts.matching import shared_out
 from limbeck.methods.settings import check_settings, setting
 from limbeck.nets.features.pooled import enlarged, pooled
@@ -31,6 +32,7 @@ from limbeck.privacy.schema import Schema
 BETAS = (0.9, 0.99)
 GENERATOR, FIRST, AUTO = "generator", "first", "auto"
 USUAL_STEPS = 2500  # of a generator, for whoever leaves it open
+BEFORE: Mapping[str, Any] = {"kind": UPSAMPLING, "half": False}  # of runs that say nothing of these
 # Pictures in [-1, 1] for these labels, from random numbers: the generator of a release.
 Draw = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -46,8 +48,9 @@ class Distillation:
     eta        step size of Adam, falling; average: decay of each picture's average
     start      from a generator or from the first set's model; auto: a generator, where there is one
     generator  steps of a new generator that is matched first, and released; 0: none
-    width, latent, pictures, answers
-               of that generator: maps, random numbers, pictures of each class and answers in a step
+    kind, width, latent, pictures, answers
+               of that generator: network, maps, random numbers, pictures of each class and answers in a step. The network of
+               pictures above 48 pixels is 'upsampling', whose weights do not grow so fast with them
     half       whether its products run in bfloat16, where the CPU has it
     """
 
@@ -60,7 +63,8 @@ class Distillation:
     average: float = setting(0.98, least=0, below=1)
     start: str = setting(AUTO, choices=(AUTO, GENERATOR, FIRST))
     generator: int = setting(0, least=0, most=1_000_000)
-    width: int = setting(16, least=1, most=4096)
+    kind: str = setting(AUTO, choices=(AUTO, SMOOTH, UPSAMPLING))
+    width: int | None = setting(None, least=1, most=4096)
     latent: int = setting(24, least=1, most=4096)
     pictures: int = setting(20, least=1, most=MOST_PER_CLASS)
     answers: int = setting(2, least=1, most=1000)
@@ -86,12 +90,13 @@ class Distillation:
             counts = shared_out(self.rows, [1.0] * classes)
         return torch.arange(classes).repeat_interleave(torch.tensor(counts))
 
-    @property
-    def schedule(self) -> GeneratorSchedule | None:
+    def schedule(self, shape: tuple[int, ...]) -> GeneratorSchedule | None:
         if not self.generator:
             return None
-        sizes = {"pictures": self.pictures, "answers": self.answers, "latent": self.latent, "width": self.width}
-        return GeneratorSchedule(steps=self.generator, half=self.half, **sizes)
+        small = self.kind == SMOOTH or (self.kind == AUTO and max(shape[1:]) <= LARGE)
+        kind, width = (SMOOTH, 32) if small else (UPSAMPLING, 16)
+        sizes = {"pictures": self.pictures, "answers": self.answers, "latent": self.latent}
+        return GeneratorSchedule(steps=self.generator, kind=kind, width=self.width or width, half=self.half, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,7 +111,7 @@ class Distiller:
 
     def run(self, draw: Draw | None, logbook: Logbook) -> SyntheticSet:
         """draw: of the source's generator, where it has one."""
-        wanted, schedule = self.wanted, self.wanted.schedule
+        wanted, schedule = self.wanted, self.wanted.schedule(self.schema.shape)
         labels = wanted.labels(len(self.schema.classes)).to(self.device)
         work = at_size(self.schema, self.method.size)
         fit = None if schedule is None else self._fit(schedule)

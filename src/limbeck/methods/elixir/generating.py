@@ -24,11 +24,12 @@ PREFIX = "generator."
 WARM = 50  # steps until the step size is whole
 DRAWN_AT_ONCE = 500
 LEAST = 0.02  # of it at the end
+SMOOTH, UPSAMPLING = "smooth_dcgan", "upsampling"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorSchedule:
-    """steps of Adam; pictures of each class and answers in one step; latents; width; step size; decay of the average.
+    """steps of Adam; pictures of each class and answers in one step; latents; kind and width; step size; decay of the average.
 
     half: products in bfloat16, with the channels innermost, where the CPU has them: about twice as fast. Weights, averages
     and what is released are in single precision either way. False is what runs were that said nothing of it.
@@ -38,6 +39,7 @@ class GeneratorSchedule:
     pictures: int = 20
     answers: int = 2
     latent: int = 24
+    kind: str = UPSAMPLING
     width: int = 16
     eta: float = 2e-3
     average: float = 0.99
@@ -45,7 +47,7 @@ class GeneratorSchedule:
 
     @property
     def spec(self) -> GeneratorSpec:
-        return GeneratorSpec(kind="upsampling", latent=self.latent, width=self.width)
+        return GeneratorSpec(kind=self.kind, latent=self.latent, width=self.width)
 
     def eta_at(self, step: int) -> float:
         falling = LEAST + (1 - LEAST) * (1 + math.cos(math.pi * step / self.steps)) / 2
