@@ -76,6 +76,19 @@ def test_terms_are_held_back_the_more_the_noisier_they_were_measured() -> None:
     assert spreads[0] > 0.8 > spreads[2]
 
 
+@pytest.mark.parametrize("ordered", [0, 8])
+def test_each_class_strays_as_far_as_its_own_terms_say(ordered: int) -> None:
+    """Eleven classes of little noise that hardly stray do not hold back the twelfth."""
+    terms = np.zeros((12, 8))
+    terms[:11] = 0.02 * np.random.default_rng(7).standard_normal((11, 8))
+    terms[11] = np.linspace(-2, 2, 8)
+    variance = np.full((12, 8), 0.01)
+    variance[11] = 1.0
+    found = likeliest(terms, variance, ordered)
+    assert np.abs(found[:11]).max() < 0.1
+    assert found[11, 7] - found[11, 0] > 1.0
+
+
 def test_the_mixtures_opinion_is_kept_where_two_columns_decide_together() -> None:
     cells, labels = table(2, both=True)
     is_yes = 3.0 * ((cells[:, 0] > 3) ^ (cells[:, 1] == 1))

@@ -28,7 +28,7 @@ LEAST_SLOPE = 0.1  # of a cell whose labels are nearly sure: no step is longer t
 OPINIONS = (0.0, 0.25, 0.5, 0.75, 1.0)  # how much of the mixture's log odds is kept
 SURELY = 2.0  # standard deviations of a misfit that is noise alone
 NEAR = 1.1  # times the least misfit: what the mixture's fit to the noise itself may be
-SINGLE_PULL, PAIR_PULL = 0.1, 0.1  # towards what the labels before fell short of
+PULL, MOST_PULL = 0.2, 3.0  # of log odds, towards what the labels before fell short of
 MOST_PAIRS = 1 << 25  # numbers that the shortfall of pairs may take
 
 
@@ -110,6 +110,9 @@ class LabelModel:
 def likeliest(seen: Numbers, variance: Numbers, ordered: int) -> Numbers:
     """Terms, (classes, cells), of which noised ones were seen: their means, if they stray as far as makes these likeliest.
 
+    Each class strays as far as its own terms say: those of a rare class often stray further than those of the others, which
+    would outvote it.
+
     ordered: how many of the first cells are a walk, each near its neighbour
 
     >>> bool((likeliest(np.array([[0.1, -0.2, 0.1]]), np.full((1, 3), 4.0), 0) == 0).all())
@@ -119,7 +122,7 @@ def likeliest(seen: Numbers, variance: Numbers, ordered: int) -> Numbers:
     walk = _walk(cells, ordered)
     # The terms of all classes add up to 0, so one of them says nothing of its own.
     scale = 1 - 1 / max(classes, 2)
-    best, found = -math.inf, np.zeros(seen.shape)
+    best, found = np.full(classes, -math.inf), np.zeros(seen.shape)
     for apart in STRAYS:
         for along in STRAYS if walk is not None else (0.0,):
             own, shared = (apart * scale) ** 2, (along * scale) ** 2
@@ -127,23 +130,23 @@ def likeliest(seen: Numbers, variance: Numbers, ordered: int) -> Numbers:
                 terms, fit = _alone(seen, variance, own)
             else:
                 terms, fit = _together(seen, variance, own * np.eye(cells) + shared * walk)
-            fit = fit * scale - 0.5 * (apart**2 + along**2) / FAR**2
-            if fit > best:
-                best, found = fit, terms
+            fit -= 0.5 * (apart**2 + along**2) / FAR**2
+            is_better = fit > best
+            best[is_better], found[is_better] = fit[is_better], terms[is_better]
     return found
 
 
-def _alone(seen: Numbers, variance: Numbers, own: float) -> tuple[Numbers, float]:
-    """Means of terms that stray by themselves, and the log likelihood of what was seen."""
+def _alone(seen: Numbers, variance: Numbers, own: float) -> tuple[Numbers, Numbers]:
+    """Means of terms that stray by themselves, and for each class the log likelihood of what was seen."""
     both = own + variance
-    return own * seen / both, -0.5 * float((seen**2 / both + np.log(both)).sum())
+    return own * seen / both, -0.5 * (seen**2 / both + np.log(both)).sum(1)
 
 
-def _together(seen: Numbers, variance: Numbers, spread: Numbers) -> tuple[Numbers, float]:
+def _together(seen: Numbers, variance: Numbers, spread: Numbers) -> tuple[Numbers, Numbers]:
     """The same of terms with the covariance `spread`."""
     both = spread + variance[:, :, None] * np.eye(len(spread))
     solved = np.linalg.solve(both, seen[:, :, None])[:, :, 0]
-    return solved @ spread, -0.5 * float((solved * seen).sum() + np.linalg.slogdet(both)[1].sum())
+    return solved @ spread, -0.5 * ((solved * seen).sum(1) + np.linalg.slogdet(both)[1])
 
 
 def _walk(cells: int, ordered: int) -> Numbers | None:
@@ -192,7 +195,8 @@ def balanced(
 ) -> NDArray[np.int64]:
     """Labels with these chances, row after row, each moved a little by what its cells and pairs of cells lack so far.
 
-    Drawn independently, labels of a cell of n rows are off by sqrt(n); like this they hardly are (a self-balancing walk).
+    Drawn independently, labels of a cell of n rows are off by sqrt(n); like this they hardly are (a self-balancing walk). What is
+    moved are log odds: moved by as much whatever its chance, a rare class would land on rows that have next to none of it.
 
     places: (rows, columns), the place of each row's cells among all
     """
@@ -203,11 +207,11 @@ def balanced(
     uniform = rng.random(len(chances))
     for row in rng.permutation(len(chances)).tolist():
         own, chance = places[row], chances[row]
-        wanted = chance - SINGLE_PULL * single[own].sum(0)
+        excess = single[own].sum(0)
         if pairs is not None:
-            wanted -= PAIR_PULL * pairs[own[:, None], own].sum((0, 1))
-        edges = np.maximum(wanted, 0.0).cumsum()
-        label = int(np.searchsorted(edges, uniform[row] * edges[-1])) if edges[-1] > 0 else int(chance.argmax())
+            excess += pairs[own[:, None], own].sum((0, 1))
+        edges = (chance * np.exp((-PULL * excess).clip(-MOST_PULL, MOST_PULL))).cumsum()
+        label = int(np.searchsorted(edges, uniform[row] * edges[-1]))
         labels[row] = label = min(label, classes - 1)
         change = -chance
         change[label] += 1
