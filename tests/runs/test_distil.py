@@ -226,6 +226,19 @@ def test_as_many_steps_of_a_generator_as_usual() -> None:
     assert wanted_from({}).generator == 0
 
 
+def test_the_network_of_a_generator_is_chosen_by_the_size_of_pictures() -> None:
+    def network(shape: tuple[int, ...], **settings: Any) -> tuple[str, int]:
+        schedule = Distillation(generator=5, **settings).schedule(shape)
+        assert schedule is not None and schedule.steps == 5
+        return schedule.kind, schedule.width
+
+    assert network((1, 28, 28)) == network((3, 32, 48)) == ("smooth_dcgan", 32)
+    assert network((3, 49, 32)) == ("upsampling", 16)
+    assert network((1, 28, 28), kind="upsampling") == ("upsampling", 16)
+    assert network((3, 64, 64), kind="smooth_dcgan", width=8) == ("smooth_dcgan", 8)
+    assert Distillation().schedule((1, 28, 28)) is None
+
+
 def test_another_release_is_not_taken_up_for_the_first(release: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StepLog, "_save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
