@@ -195,6 +195,8 @@ def test_a_run_that_was_begun_before_there_was_a_choice_goes_on_as_it_was(releas
     file = tmp_path / "old" / ".run" / "run.json"
     values = decoded(file.read_bytes())
     settings = values[FIELD]["wanted"]
+    # All others are stated, so that defaults which changed since (updates, width) do not matter.
+    assert set(settings) == {field.name for field in dataclasses.fields(Distillation)}
     del settings["half"], settings["kind"]
     file.write_bytes(encoded(values))
     told = json.dumps(settings, sort_keys=True)
@@ -221,9 +223,9 @@ def test_half_precision_is_for_products_alone(release: Path, tmp_path: Path) -> 
         assert value.dtype == torch.float32 and torch.allclose(value, found[1][name], atol=5e-3)
 
 
-def test_as_many_steps_of_a_generator_as_usual() -> None:
+def test_what_is_made_of_a_release_where_nothing_is_said() -> None:
     assert wanted_from({"generator": "auto"}).generator == wanted_from({"generator": USUAL_STEPS}).generator > 0
-    assert wanted_from({}).generator == 0
+    assert wanted_from({}).generator == 0 and wanted_from({}).updates == 1000
 
 
 def test_the_network_of_a_generator_is_chosen_by_the_size_of_pictures() -> None:

@@ -57,7 +57,7 @@ class Distillation:
     per_class: int = setting(500, least=1, most=MOST_PER_CLASS)
     rows: int | None = setting(None, least=1, most=10_000_000)
     seed: int = setting(0, least=0, most=2**31 - 1)
-    updates: int = setting(400, least=0, most=1_000_000)
+    updates: int = setting(1000, least=0, most=1_000_000)
     part: int = setting(50, least=1)
     eta: float = setting(0.02, above=0)
     average: float = setting(0.98, least=0, below=1)
