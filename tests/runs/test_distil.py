@@ -20,7 +20,7 @@ from limbeck.data.source import DataSource
 from limbeck.errors import BadInput, BadSettings, NotAuthentic, RunConflict
 from limbeck.files import as_json
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of, size_of
-from limbeck.methods.elixir.distilling import USUAL_STEPS, Distillation, Pictures
+from limbeck.methods.elixir.distilling import USUAL_STEPS, Distillation, Pictures, copies
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.progress import Silent
@@ -268,6 +268,35 @@ def test_seeds_and_starts_give_other_sets(release: Path, tmp_path: Path) -> None
     assert pictures("e", rows=23).shape[0] == 23
 
 
+def test_without_a_generator_a_set_starts_from_the_pictures_of_the_release(tmp_path: Path) -> None:
+    """`auto` is what runs were begun with before, and still the first set's model where there is no generator."""
+    bare = made(tmp_path / "bare", SETTINGS | {"generator": 0})
+
+    def pictures(start: str) -> Any:
+        wanted = wanted_from({"per_class": 3, "updates": 1, "part": 2, "eta": 1e-9, "start": start})
+        distil(bare, tmp_path / start, wanted, tmp_path / "key", Silent())
+        return read_release(tmp_path / start).x
+
+    found = {start: pictures(start) for start in ("usual", "release", "auto", "first")}
+    assert np.array_equal(found["usual"], found["release"]) and np.array_equal(found["auto"], found["first"])
+    assert wanted_from({}).start == "usual"
+    own = (
+        read_release(bare).x.reshape(10, 2, -1)[:, [0, 1, 0]].reshape(30, -1)
+    )  # two of each class: the first once more
+    assert np.abs(found["usual"].reshape(30, -1) - own).mean() < 0.1
+    assert np.abs(found["first"].reshape(30, -1) - own).mean() > 0.2
+    with pytest.raises(BadSettings, match="nothing new where there is no generator"):
+        distil(bare, tmp_path / "none", wanted_from({"updates": 0}), tmp_path / "key", Silent())
+
+
+def test_copies_of_a_picture_are_told_apart() -> None:
+    own, of = torch.tensor([0.5, -0.5, 1.0])[:, None, None, None].expand(3, 1, 4, 4), torch.tensor([0, 0, 1])
+    found = copies(own, of, torch.tensor([0, 0, 0, 1, 1]), torch.Generator().manual_seed(0))
+    means = found.mean((1, 2, 3))
+    assert torch.allclose(means, torch.tensor([0.5, -0.5, 0.5, 1.0, 1.0]), atol=0.06)
+    assert float(found.abs().max()) <= 1 and len({each.numpy().tobytes() for each in found}) == 5
+
+
 def answers_of(release: Path) -> Rematching:
     certificate = verify(release)
     schema, method = certificate.public_assumptions, Elixir(**certificate.settings)
@@ -327,7 +356,7 @@ def test_a_start_that_another_budget_paid_for_is_refused(release: Path, tmp_path
         with pytest.raises(BadInput, match=said):
             distil(release, tmp_path / "more", wanted, key, Silent(), drawing=drawing)
         assert not (tmp_path / "more").exists()
-    for changed in ({"generator": 2}, {"start": "first"}):
+    for changed in ({"generator": 2}, {"start": "first"}, {"start": "release"}):
         with pytest.raises(BadSettings, match="starts from one place"):
             chosen = dataclasses.replace(wanted, **changed)
             distil(release, tmp_path / "more", chosen, key, Silent(), drawing=tmp_path / "bare")

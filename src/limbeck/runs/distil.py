@@ -26,7 +26,7 @@ from limbeck.errors import BadInput, BadSettings, LimbeckError, OutputFault, Run
 from limbeck.files import write_atomic
 from limbeck.methods import method_named
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of
-from limbeck.methods.elixir.distilling import AUTO, BEFORE, FIRST, USUAL_STEPS, Distillation, Distiller, Draw
+from limbeck.methods.elixir.distilling import AUTO, BEFORE, DRAWN, USUAL_STEPS, Distillation, Distiller, Draw
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.methods.settings import declared, read_settings
@@ -37,6 +37,7 @@ from limbeck.release.certificate import NAME, Certificate
 from limbeck.release.destination import RUN_FILE, resume_command
 from limbeck.release.distilled import ANSWERS, Distilled
 from limbeck.release.generator import Generator, load_generator
+from limbeck.release.reader import read_release
 from limbeck.release.signature import KeyFile
 from limbeck.release.verification import verify
 from limbeck.release.writer import ReleaseWriter
@@ -133,8 +134,8 @@ def distil(
     certificate = _checked(release)
     work = Work(release=str(release.absolute()), source=_hash(release), wanted=wanted, key=str(key.absolute()))
     if drawing is not None:
-        if wanted.generator or wanted.start == FIRST:
-            other = f"generator={wanted.generator}" if wanted.generator else f"start={FIRST}"
+        if wanted.generator or wanted.start not in DRAWN:
+            other = f"generator={wanted.generator}" if wanted.generator else f"start={wanted.start}"
             raise BadSettings(f"A set starts from one place: leave {other} out, or the drawing {drawing}.")
         work = dataclasses.replace(work, drawing=str(drawing.absolute()), drawn_from=_hash_of_drawing(drawing))
     with new_folder(out) as made:
@@ -175,6 +176,7 @@ class Source:
     certificate: Certificate
     method: Elixir
     kept: KeptAnswers
+    own: tuple[torch.Tensor, torch.Tensor]
     draw: Draw | None
     stated: Mapping[str, Any]
 
@@ -192,7 +194,9 @@ class Source:
             raise damaged_answers(release) from None
         stated = json.loads((release / NAME).read_bytes())
         draw = _draw(release, certificate) if drawing is None else _draw_of_another(drawing, release, stated)
-        return Source(certificate=certificate, method=method, kept=kept, draw=draw, stated=stated)
+        found = read_release(release)
+        own = torch.from_numpy(found.x), torch.from_numpy(found.y)
+        return Source(certificate=certificate, method=method, kept=kept, own=own, draw=draw, stated=stated)
 
 
 def _draw(release: Path, certificate: Certificate) -> Draw | None:
@@ -240,6 +244,7 @@ def _carry_out(out: Path, work: Work, source: Source, reporter: Reporter, every:
         method=source.method,
         schema=certificate.public_assumptions,
         kept=source.kept,
+        own=source.own,
         wanted=work.wanted,
         device=torch.device("cpu"),
     ).run(source.draw, log)
