@@ -2,6 +2,7 @@
 
     python -m benchmarks.generated_tables twins      two facts in two columns each (school and years, zip and state)
     python -m benchmarks.generated_tables classes    12 classes, the rarest of 20 records; amounts with a mass at 0
+    python -m benchmarks.generated_tables turned     the same, but rare classes have the small amounts in place of the large ones
     python -m benchmarks.generated_tables product    a number to predict that is the product of two columns
 
 Each is drawn by fixed seeds, written as CSV, drafted by `limbeck schema draft` with every entry taken as public, and made by
@@ -20,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +50,17 @@ def twins(rng: np.random.Generator) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def classes(rng: np.random.Generator) -> pd.DataFrame:
+def classes(rng: np.random.Generator, turned: bool = False) -> pd.DataFrame:
     count = 30_000
     kind = rng.choice(12, count, p=(shares := 0.6 ** np.arange(12)) / shares.sum())
-    is_nothing = rng.random(count) < 0.7 - 0.03 * kind
+    large = 11 - kind if turned else kind
+    is_nothing = rng.random(count) < 0.7 - 0.03 * large
     return pd.DataFrame({
         "height": (170 + rng.normal(0, 9, count)).round(1),
-        "amount": np.where(is_nothing, 0, np.exp(rng.normal(3 + 0.25 * kind, 1.6, count)).clip(0, 9e5)).round(2),
-        "calls": pd.Series(rng.poisson(3 + kind / 2, count)).where(rng.random(count) > 0.15).astype("Int64"),
+        "amount": np.where(is_nothing, 0, np.exp(rng.normal(3 + 0.25 * large, 1.6, count)).clip(0, 9e5)).round(2),
+        "calls": pd.Series(rng.poisson(3 + large / 2, count)).where(rng.random(count) > 0.15).astype("Int64"),
         "sign": rng.choice(["a", "b", "c", "d"], count, p=[0.4, 0.3, 0.2, 0.1]),
-        "known": np.where(rng.random(count) < 0.3 + 0.04 * kind, "yes", "no"),
+        "known": np.where(rng.random(count) < 0.3 + 0.04 * large, "yes", "no"),
         "label": [f"T{each}" for each in kind],
     })  # fmt: skip
 
@@ -71,7 +74,7 @@ def product(rng: np.random.Generator) -> pd.DataFrame:
     })  # fmt: skip
 
 
-TABLES = {"twins": twins, "classes": classes, "product": product}
+TABLES = {"twins": twins, "classes": classes, "turned": partial(classes, turned=True), "product": product}
 
 
 def features(rows: pd.DataFrame, known: pd.DataFrame, without: str) -> np.ndarray:
