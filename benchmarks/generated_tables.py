@@ -21,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,12 @@ def product(rng: np.random.Generator) -> pd.DataFrame:
     })  # fmt: skip
 
 
-TABLES = {"twins": twins, "classes": classes, "turned": partial(classes, turned=True), "product": product}
+TABLES: dict[str, Callable[[np.random.Generator], pd.DataFrame]] = {
+    "twins": twins,
+    "classes": classes,
+    "turned": partial(classes, turned=True),
+    "product": product,
+}
 
 
 def features(rows: pd.DataFrame, known: pd.DataFrame, without: str) -> np.ndarray:

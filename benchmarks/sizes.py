@@ -2,8 +2,9 @@
 interpolation, so that every size holds the same information.
 
     python -m benchmarks.sizes set 128 --keep FOLDER       a default run at epsilon 1; the set is kept
-    python -m benchmarks.sizes score 128 --keep FOLDER     ConvNets trained on it, scored once on 3,000 test records of that size
-    python -m benchmarks.sizes score 128 --at 32 ...       the same, with set and test records averaged down first
+    python -m benchmarks.sizes score 128 --keep FOLDER     ConvNets trained on it, scored once on 3,000 test records of that size,
+                                                           both averaged down to the size at which the set was made
+    python -m benchmarks.sizes score 128 --at 128 ...      the same of pictures as they are
     python -m benchmarks.sizes time 64 96 128 224          a few answers of each size, and what a whole run takes by them
 
 `--split held-out` scores on training records that no run has seen: for choosing. Times are CPU seconds of one thread (user
@@ -71,6 +72,7 @@ def schema_of(side: int) -> Schema:
 def made(side: int, settings: dict[str, Any], folder: Path) -> tuple[Condenser, dict[str, Any]]:
     """A run, and what it took. folder: of its ledger and release; a run that was stopped in it is gone on with."""
     x, y = records(side, "train")
+    folder.mkdir(parents=True, exist_ok=True)
     began, wall = cpu_seconds(), time.monotonic()
     condenser = Condenser(epsilon=1.0, per_class=50, settings=settings, ledger=folder / "ledger.sqlite")
     condenser.fit(x, y, schema=schema_of(side), out=folder / "release")
@@ -99,7 +101,9 @@ def make_set(side: int, keep: Path, settings: dict[str, Any], name: str) -> None
 
 
 def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: str, model: str, at: int) -> None:
-    """at: pixels a side that set and test records are averaged down to before a network sees them."""
+    """at: pixels a side that set and test records are averaged down to before a network sees them; 0: as the set was made."""
+    run = json.loads((keep / f"{name}.json").read_text())
+    at = at or run["settings"]["size"] or side
     found = np.load(keep / f"{name}.npz")
     x, y = records(side, split)
     test = Labelled(pooled(encode(x, schema_of(side)).float(), (at, at)), torch.from_numpy(y))
@@ -110,7 +114,7 @@ def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: s
     result = score_model(model, task, preset, networks, 0, "cpu")
     accuracy = {"runs": result.runs, "mean": float(np.mean(result.runs)), "std": float(np.std(result.runs))}
     values = {
-        "command": f"python -m benchmarks.sizes set {side} ...; python -m benchmarks.sizes score {side} --epochs {epochs} ...",
+        "command": f"python -m benchmarks.sizes set {side} ...; python -m benchmarks.sizes score {side} --at {at} ...",
         "data": f"{', '.join(CLASSES)} of CIFAR-10 at {side}x{side}, {EACH} training records each",
         "scored_on": split,
         "seen_at": at,
@@ -119,7 +123,7 @@ def score(side: int, keep: Path, split: str, networks: int, epochs: int, name: s
         "model": model,
         "accuracy": accuracy,
         "evaluation_cpu_seconds": round(cpu_seconds() - began, 1),
-        "run": json.loads((keep / f"{name}.json").read_text()),
+        "run": run,
     }
     target = RESULTS if split == "test" else keep
     seen = "" if at == side else f"-at-{at}"
@@ -169,7 +173,10 @@ def main() -> None:
     parser.add_argument("--model", default="convnet")
     parser.add_argument("--epochs", type=int, default=150, help="of the preset cpu's protocol")
     parser.add_argument(
-        "--at", type=int, help="score: average set and test records down to so many pixels a side first"
+        "--at",
+        type=int,
+        default=0,
+        help="score: average set and test records down to so many pixels a side first; default: as the set was made",
     )
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -189,7 +196,7 @@ def main() -> None:
                 options.epochs,
                 name,
                 options.model,
-                options.at or side,
+                options.at,
             )
 
 

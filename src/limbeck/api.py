@@ -197,13 +197,14 @@ def evaluate(
     label: str | None = None,
     root: str | Path | None = None,
     reporter: Reporter | None = None,
+    size: int | None = None,
 ) -> Evaluation:
     """Train models on a released set and score them on real test records; a released model is scored itself.
 
     Args:
         release: the folder of the release.
         test: real test records: a path, a frame of pandas, polars or Arrow, or the name of a benchmark set.
-        models, preset, repeats, seed, device: how it is scored; see `EvaluationProtocol`.
+        models, preset, repeats, seed, device, size: how it is scored; see `EvaluationProtocol`.
         schema, label, root: of the test records, as in `plan`; without a schema that of the release is taken.
         reporter: told how far it is; None shows nothing.
 
@@ -214,9 +215,9 @@ def evaluate(
     folder = Path(release)
     records = given_source(test, schema, label, root, public_schema(folder))
     if is_model(folder):
-        return evaluate_model(folder, records, device)
+        return evaluate_model(folder, records, device, size)
     chosen = None if models is None else tuple(models)
-    protocol = EvaluationProtocol(models=chosen, preset=preset, repeats=repeats, seed=seed, device=device)
+    protocol = EvaluationProtocol(models=chosen, preset=preset, repeats=repeats, seed=seed, device=device, size=size)
     return evaluate_release(folder, records, protocol, reporter or Silent())
 
 
@@ -245,8 +246,7 @@ def load(release: str | Path) -> Release | ModelRelease:
     >>> found.x.shape, found.y.shape
     ((20, 1, 8, 8), (20,))
     """
-    folder = Path(release)
-    return read_model(folder) if is_model(folder) else read_release(folder)
+    return read_model(Path(release)) if is_model(Path(release)) else read_release(Path(release))
 
 
 def sample(

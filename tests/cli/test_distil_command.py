@@ -35,7 +35,7 @@ def spent() -> list[float]:
 def test_a_set_a_generator_and_samples_for_nothing(cli: Cli, kept: Path, tmp_path: Path) -> None:
     before = spent()
     ended = cli("sample", kept, "--count", 5)
-    assert ended.code == 2 and f"limbeck distil {kept} --generator 1500 --out NEW" in ended.err
+    assert ended.code == 2 and f"limbeck distil {kept} --generator auto --out NEW" in ended.err
     made = cli("distil", kept, *WANTED, "--generator", 2, "--out", tmp_path / "more", "--json").json
     assert made["epsilon"] == verify(kept).epsilon and made["releasable"] is True
     seen = cli("verify", tmp_path / "more", "--json").json

@@ -227,3 +227,29 @@ def test_what_cannot_be_learned_is_refused_before_it_is_paid(cli: Cli, tmp_path:
     ended = cli(*words, "--schema", tmp_path / "people.csv.limbeck.toml", "--out", tmp_path / "out")
     assert ended.code == 2 and "no label that classifiers could learn" in ended.err, ended.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_comparison_from_before_there_were_sizes_goes_on_with_pictures_as_they_are(
+    cli: Cli, budget: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first sets were scored so; figures of two kinds would make one mean."""
+    out, sizes, real = tmp_path / "out", [], scoring.evaluate_release
+
+    def listen(folder: Path, test: Any, protocol: Any, reporter: Any) -> Any:
+        sizes.append(protocol.size)
+        return real(folder, test, protocol, reporter)
+
+    monkeypatch.setattr(scoring, "evaluate_release", listen)
+    arguments = (*TWO, *SMALL, "--out", out)
+    assert cli(*arguments).code == 0
+    kept = json.loads((out / "compare.json").read_text())
+    assert kept["specification"].pop("size") is None
+    (out / "compare.json").write_text(json.dumps(kept))
+    (out / "dpmix" / "evaluation-1.json").unlink()
+    assert cli(*arguments).code == 0 and sizes == [None, None, 0]
+    assert "size" not in json.loads((out / "compare.json").read_text())["specification"]
+    assert cli(*arguments, "--size", 4).code != 0  # another one
+    other = cli(*TWO, *SMALL, "--size", 4, "--out", tmp_path / "smaller", "--json")
+    assert other.code == 0, other.err
+    assert sizes[-1] == 4 and [row["size"] for row in other.json["methods"]] == [4, 4]
+    assert "so many pixels of the longer side: ldpdc (4), dpmix (4)" in (tmp_path / "smaller/compare.md").read_text()

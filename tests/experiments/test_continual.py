@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -266,3 +267,26 @@ def test_bad_input_costs_nothing(cli: Cli, tmp_path: Path, words: tuple[Any, ...
 
 def test_settings_belong_to_a_method() -> None:
     assert settings_by_method("a, b", ["a.x=1", "a.y=2=3"]) == {"a": {"x": "1", "y": "2=3"}, "b": {}}
+
+
+def test_a_course_from_before_there_were_sizes_goes_on_with_pictures_as_they_are(
+    course: tuple[Path, dict[str, Any]], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from limbeck.experiments import continual
+
+    shutil.copytree(course[0], tmp_path / "kept")
+    out, sizes, real = tmp_path / "kept" / "out", [], continual.score_sets
+
+    def listen(folders: Any, tests: Any, protocol: Any) -> Any:
+        sizes.append(protocol.size)
+        return real(folders, tests, protocol)
+
+    monkeypatch.setattr(continual, "score_sets", listen)
+    arguments = [*options(out), "--ledger", tmp_path / "kept" / "ledger.sqlite"]
+    (out / "ldpdc" / "stage-2.json").unlink()
+    assert cli(*arguments).code == 0 and sizes == [None]
+    asked = json.loads((out / "course.json").read_text())
+    assert asked.pop("size") is None
+    (out / "course.json").write_text(json.dumps(asked))
+    (out / "ldpdc" / "stage-2.json").unlink()
+    assert cli(*arguments).code == 0 and sizes == [None, 0]

@@ -47,6 +47,26 @@ def test_the_page_states_the_kept_errors() -> None:
                 assert " | ".join(map(str, cells)) in page, part
 
 
+def test_margins_are_wide_where_noise_begins_to_win_and_narrow_where_it_has_not() -> None:
+    """Of easy data sets of the very same plan differ by tens of points in between."""
+    facts = replace(HARD, kind="grey", numbers=784, epsilon=1.0, real_accuracy=99.0)
+    widths = []
+    for records in (2.0, 100.0, 5000.0):
+        found = usefulness(replace(facts, records=records))
+        assert found is not None and found.low <= found.accuracy <= found.high
+        widths.append(found.high - found.low)
+    assert widths[1] > 2 * widths[2] and widths[1] > 10
+
+
+def test_a_margin_holds_the_sets_that_it_says() -> None:
+    """Of single sets, not of their mean; one that does worse than guessing counts as guessing."""
+    for part in KEPT["each_left_out_in_turn"].values():
+        assert part["sets_within_margin"] >= 0.78
+    point = replace(forecast_fit.points()[0], sets=(40.0, 70.0, 90.0, 99.0))
+    point = replace(point, facts=replace(point.facts, classes=2, shares=()))
+    assert [point.covered(*ends) for ends in ((50.0, 95.0), (60.0, 95.0), (50.0, 60.0))] == [0.75, 0.5, 0.25]
+
+
 def test_who_says_how_hard_the_data_are_is_heard() -> None:
     easy, hard = (usefulness(replace(HARD, records=3000.0, real_accuracy=said)) for said in (99.0, 70.0))
     assert easy is not None and hard is not None and easy.accuracy > hard.accuracy > hard.chance
@@ -61,7 +81,7 @@ def test_more_records_and_more_epsilon_never_forecast_less() -> None:
         for more in (replace(facts, records=3000.0), replace(facts, epsilon=8.0)):
             better = usefulness(more)
             assert better is not None and better.accuracy >= found.accuracy
-        assert MARGIN[kind] > 0
+        assert MARGIN[kind]["signal"] + MARGIN[kind]["share"] > 0
 
 
 def test_what_is_needed_reaches_what_it_says() -> None:

@@ -20,7 +20,7 @@ from limbeck.data.source import DataSource
 from limbeck.errors import BadInput, BadSettings, NotAuthentic, RunConflict
 from limbeck.files import as_json
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of, size_of
-from limbeck.methods.elixir.distilling import Distillation, Pictures
+from limbeck.methods.elixir.distilling import USUAL_STEPS, Distillation, Pictures, copies
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.progress import Silent
@@ -31,8 +31,9 @@ from limbeck.release.joining import join
 from limbeck.release.reader import read_release
 from limbeck.release.signature import signing_key
 from limbeck.release.verification import verify
-from limbeck.runs.distil import distil, take_up, wanted_from
+from limbeck.runs.distil import FIELD, Work, distil, take_up, wanted_from
 from limbeck.runs.log import StepLog
+from limbeck.runs.run_file import decoded, encoded
 from limbeck.vault.api import FeatureResidual
 from limbeck.vault.ledger import Ledger
 from limbeck.vault.local import LocalVault
@@ -173,6 +174,73 @@ def test_broken_off_and_taken_up_ends_in_the_same_set(release: Path, call: int, 
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+def test_a_run_that_was_begun_before_there_was_a_choice_goes_on_as_it_was(release: Path, tmp_path: Path) -> None:
+    """Of network and precision nothing was said then: the checkpoint is taken up, and the generator has the same bits."""
+    wanted = Distillation(
+        per_class=3, updates=1, part=2, generator=4, pictures=2, width=16, kind="upsampling", half=False
+    )
+    distil(release, tmp_path / "whole", wanted, tmp_path / "key", Silent())
+    original, saves = StepLog._save, [0]
+
+    def breaking(*arguments: Any) -> None:
+        original(*arguments)
+        saves[0] += 1
+        if saves[0] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepLog, "_save", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            distil(release, tmp_path / "old", wanted, tmp_path / "key", Silent(), checkpoint_seconds=0.0)
+    file = tmp_path / "old" / ".run" / "run.json"
+    values = decoded(file.read_bytes())
+    settings = values[FIELD]["wanted"]
+    # All others are stated, so that defaults which changed since (updates, width) do not matter.
+    assert set(settings) == {field.name for field in dataclasses.fields(Distillation)}
+    del settings["half"], settings["kind"]
+    file.write_bytes(encoded(values))
+    told = json.dumps(settings, sort_keys=True)
+    identity = hashlib.sha256(f"{values[FIELD]['source']} {told}".encode()).hexdigest()[:32]  # as version 0.6.0 had it
+    assert Work.read(tmp_path / "old").identity == identity
+    assert Work.read(tmp_path / "old").wanted == wanted
+    took_up = saves[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepLog, "_save", breaking)
+        take_up(tmp_path / "old", Silent())
+    assert saves[0] > took_up
+    weights = [load_file(tmp_path / name / "generator.safetensors") for name in ("whole", "old")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_half_precision_is_for_products_alone(release: Path, tmp_path: Path) -> None:
+    """What is released is in single precision, and close to what single precision throughout would have made."""
+    found = []
+    for name, half in (("half", True), ("single", False)):
+        wanted = Distillation(per_class=3, updates=0, generator=2, pictures=2, half=half)
+        distil(release, tmp_path / name, wanted, tmp_path / "key", Silent())
+        found.append(load_file(tmp_path / name / "generator.safetensors"))
+    for name, value in found[0].items():
+        assert value.dtype == torch.float32 and torch.allclose(value, found[1][name], atol=5e-3)
+
+
+def test_what_is_made_of_a_release_where_nothing_is_said() -> None:
+    assert wanted_from({"generator": "auto"}).generator == wanted_from({"generator": USUAL_STEPS}).generator > 0
+    assert wanted_from({}).generator == 0 and wanted_from({}).updates == 1000
+
+
+def test_the_network_of_a_generator_is_chosen_by_the_size_of_pictures() -> None:
+    def network(shape: tuple[int, ...], **settings: Any) -> tuple[str, int]:
+        schedule = Distillation(generator=5, **settings).schedule(shape)
+        assert schedule is not None and schedule.steps == 5
+        return schedule.kind, schedule.width
+
+    assert network((1, 28, 28)) == network((3, 32, 48)) == ("smooth_dcgan", 32)
+    assert network((3, 49, 32)) == ("upsampling", 16)
+    assert network((1, 28, 28), kind="upsampling") == ("upsampling", 16)
+    assert network((3, 64, 64), kind="smooth_dcgan", width=8) == ("smooth_dcgan", 8)
+    assert Distillation().schedule((1, 28, 28)) is None
+
+
 def test_another_release_is_not_taken_up_for_the_first(release: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StepLog, "_save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -198,6 +266,35 @@ def test_seeds_and_starts_give_other_sets(release: Path, tmp_path: Path) -> None
     assert len({each.tobytes() for each in found}) == 4
     assert np.array_equal(found[0], pictures("again"))
     assert pictures("e", rows=23).shape[0] == 23
+
+
+def test_without_a_generator_a_set_starts_from_the_pictures_of_the_release(tmp_path: Path) -> None:
+    """`auto` is what runs were begun with before, and still the first set's model where there is no generator."""
+    bare = made(tmp_path / "bare", SETTINGS | {"generator": 0})
+
+    def pictures(start: str) -> Any:
+        wanted = wanted_from({"per_class": 3, "updates": 1, "part": 2, "eta": 1e-9, "start": start})
+        distil(bare, tmp_path / start, wanted, tmp_path / "key", Silent())
+        return read_release(tmp_path / start).x
+
+    found = {start: pictures(start) for start in ("usual", "release", "auto", "first")}
+    assert np.array_equal(found["usual"], found["release"]) and np.array_equal(found["auto"], found["first"])
+    assert wanted_from({}).start == "usual"
+    own = (
+        read_release(bare).x.reshape(10, 2, -1)[:, [0, 1, 0]].reshape(30, -1)
+    )  # two of each class: the first once more
+    assert np.abs(found["usual"].reshape(30, -1) - own).mean() < 0.1
+    assert np.abs(found["first"].reshape(30, -1) - own).mean() > 0.2
+    with pytest.raises(BadSettings, match="nothing new where there is no generator"):
+        distil(bare, tmp_path / "none", wanted_from({"updates": 0}), tmp_path / "key", Silent())
+
+
+def test_copies_of_a_picture_are_told_apart() -> None:
+    own, of = torch.tensor([0.5, -0.5, 1.0])[:, None, None, None].expand(3, 1, 4, 4), torch.tensor([0, 0, 1])
+    found = copies(own, of, torch.tensor([0, 0, 0, 1, 1]), torch.Generator().manual_seed(0))
+    means = found.mean((1, 2, 3))
+    assert torch.allclose(means, torch.tensor([0.5, -0.5, 0.5, 1.0, 1.0]), atol=0.06)
+    assert float(found.abs().max()) <= 1 and len({each.numpy().tobytes() for each in found}) == 5
 
 
 def answers_of(release: Path) -> Rematching:
@@ -259,7 +356,7 @@ def test_a_start_that_another_budget_paid_for_is_refused(release: Path, tmp_path
         with pytest.raises(BadInput, match=said):
             distil(release, tmp_path / "more", wanted, key, Silent(), drawing=drawing)
         assert not (tmp_path / "more").exists()
-    for changed in ({"generator": 2}, {"start": "first"}):
+    for changed in ({"generator": 2}, {"start": "first"}, {"start": "release"}):
         with pytest.raises(BadSettings, match="starts from one place"):
             chosen = dataclasses.replace(wanted, **changed)
             distil(release, tmp_path / "more", chosen, key, Silent(), drawing=tmp_path / "bare")

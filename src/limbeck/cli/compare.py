@@ -20,6 +20,7 @@ from limbeck.cli.options import (
     PresetName,
     Root,
     SchemaPath,
+    SeenSize,
     SetOfMethod,
     TestRecords,
     VaultPath,
@@ -54,6 +55,7 @@ def compare(
     models: Models = None,
     preset: PresetName = None,
     networks: Networks = None,
+    size: SeenSize = None,
     price: OnlyPrice = False,
     schema: SchemaPath = None,
     label: Label = None,
@@ -90,6 +92,7 @@ def compare(
         models=None if models is None else names_in(models),
         preset=preset,
         networks=networks,
+        size=size,
     )
     request = Request(data=reference, options=RunOptions(ledger=text_of(ledger), device=device))
     with reporter() as shown:
@@ -101,7 +104,7 @@ def compare(
 
 
 def _lines(result: dict[str, Any], out: Path, only_price: bool) -> list[str]:
-    from limbeck.report.comparison_table import models_of, score_words, seconds_words
+    from limbeck.report.comparison_table import models_of, score_words, seconds_words, size_sentences
 
     cost = result["price"]
     total = (
@@ -119,7 +122,7 @@ def _lines(result: dict[str, Any], out: Path, only_price: bool) -> list[str]:
         lines.append((row["method"], *scores, row["epsilon"], seconds_words(row["seconds"]), row["sets"]))
     owners = ["OWNER'S EDITION: scored on private records. Never share it."] if "edition" in result else []
     files = [f"{what:<9}{out / name}" for what, name in WRITTEN]
-    return [*owners, *table(lines), total, *files]
+    return [*owners, *table(lines), *filter(None, size_sentences(result)), total, *files]
 
 
 WRITTEN = (("figures", "compare.json"), ("table", "compare.md"), ("picture", "compare.png"))

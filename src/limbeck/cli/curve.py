@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limbeck.cli.datasets import ready
-from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
+from limbeck.cli.options import Json, Label, Root, SchemaPath, SeenSize, data_reference
 from limbeck.cli.output import emit, reporter, std_text, table
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def curve(
     preset: Annotated[str | None, typer.Option("--preset", help="How to train; see 'limbeck evaluate --help'.")] = None,
     repeats: Annotated[int, typer.Option("--repeats", help="How many networks for each set.")] = 3,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first network; the others follow.")] = 0,
+    size: SeenSize = None,
     device: Annotated[str, typer.Option("--device", help="Where to compute.")] = "cpu",
     schema: SchemaPath = None,
     label: Label = None,
@@ -48,7 +49,7 @@ def curve(
         require_result_path(path)
     source = data_reference(test, schema, label, root).source("test", public_schema(release))
     ready(source)
-    protocol = EvaluationProtocol(models=(model,), preset=preset, repeats=repeats, seed=seed, device=device)
+    protocol = EvaluationProtocol(models=(model,), preset=preset, repeats=repeats, seed=seed, device=device, size=size)
     with reporter() as shown:
         result = privacy_curve(release, source, protocol, shown)
     if out is not None:

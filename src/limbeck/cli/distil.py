@@ -29,8 +29,12 @@ def distil(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Another seed gives another set of the same answers.")] = 0,
     generator: Annotated[
-        int | None,
-        typer.Option("--generator", help="First match a new generator in so many steps; it is released with the set."),
+        str | None,
+        typer.Option(
+            "--generator",
+            help="First match a new generator in so many steps, or 'auto' for as many as usual; it is released with the set.",
+            metavar="STEPS",
+        ),
     ] = None,
     drawing: Annotated[
         Path | None,

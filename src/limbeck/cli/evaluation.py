@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limbeck.cli.datasets import ready
-from limbeck.cli.options import Json, Label, Root, SchemaPath, data_reference
+from limbeck.cli.options import Json, Label, Root, SchemaPath, SeenSize, data_reference
 from limbeck.cli.output import emit, reporter, std_text, table
 from limbeck.errors import BadInput
 
@@ -57,7 +57,7 @@ def evaluate(
         typer.Option(
             "--preset",
             help="How to train networks: paper (long), full, cpu (short), quick (shorter), brief (real data); or a paper's own: "
-            "psg, psg-full, dpdc, datalens, gs-wgan. Default: cpu (quick above 64x64) on a CPU, else paper.",
+            "psg, psg-full, dpdc, datalens, gs-wgan. Default: cpu (quick above 64x64, as seen) on a CPU, else paper.",
         ),
     ] = None,
     calibrated: Annotated[
@@ -84,6 +84,7 @@ def evaluate(
         bool, typer.Option("--control", help="Also train on noise with the same labels: what the labels alone teach.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first fit; the others follow.")] = 0,
+    size: SeenSize = None,
     device: Annotated[str, typer.Option("--device", help="Where to compute.")] = "cpu",
     schema: SchemaPath = None,
     label: Label = None,
@@ -109,16 +110,16 @@ def evaluate(
     tested, trained = _sources(test, real, calibrated, {**text, "label": label}, release)
     ready(tested, trained)
     names = None if models is None else tuple(name.strip() for name in models.split(",") if name.strip())
-    protocol = EvaluationProtocol(models=names, preset=preset, repeats=repeats, seed=seed, device=device)
+    protocol = EvaluationProtocol(models=names, preset=preset, repeats=repeats, seed=seed, device=device, size=size)
     with reporter() as shown:
         if release is None:
             assert trained is not None
             result = evaluate_real(trained, tested, protocol, shown, subsample)
         elif is_model(release):
-            if names is not None or preset is not None or calibrated or control:
+            if names is not None or preset is not None or calibrated or control or size:
                 raise BadInput(
-                    f"{release} is a trained model, which is scored itself; leave --models and --preset, --calibrated "
-                    "and --control out."
+                    f"{release} is a trained model, which is scored itself; leave --models and --preset, --calibrated, "
+                    "--control and --size out."
                 )
             result = evaluate_model(release, tested, device)
         else:
@@ -190,11 +191,20 @@ def _lines(result: Evaluation) -> list[str]:
     form = (
         "" if result.form is None else f"; {result.form} {'numbers of set.npz' if result.form == 'exact' else 'rows'}"
     )
-    lines = [*table(rows), *_by_class(result.rows), f"{majority}; preset {result.preset}; {result.labels} labels{form}"]
+    lines = [
+        *table(rows),
+        *_by_class(result.rows),
+        f"{majority}; preset {result.preset}; {result.labels} labels{form}{_size(result)}",
+    ]
     mean = result.classifiers_mean
     if mean is not None:
         lines.append(f"mean of {mean.classifiers} of GS-WGAN's 13 classifiers: {mean.mean:.2f}")
     return lines + _targets(result) + _remarks(result, extra) + _whose(result)
+
+
+def _size(result: Evaluation) -> str:
+    """Of pictures that were averaged down, how far."""
+    return "" if result.size is None else f"; pictures averaged down to {result.size} pixels a side"
 
 
 def _targets(result: Evaluation) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import traceback
 from importlib.metadata import version as installed_version
@@ -112,10 +113,28 @@ def _built(commands: typer.Typer) -> Any:
     return typer.main.get_command(commands)
 
 
+def _said_once(text: str) -> str:
+    """Two libraries suggest the same word for a misspelt one, each in a sentence of its own.
+
+    >>> _said_once("No such command 'x'. Did you mean 'y'? Did you mean 'y'?")
+    "No such command 'x'. Did you mean 'y'?"
+    """
+    sentences = dict.fromkeys(re.split(r"(?<=[.?!]) ", text.strip()))
+    return " ".join(sentences)
+
+
+def _ended(text: str) -> str:
+    """
+    >>> _ended("No such option"), _ended("Did you mean 'y'?")
+    ('No such option.', "Did you mean 'y'?")
+    """
+    return text if text.endswith("?") else f"{text.rstrip('. ')}."
+
+
 def _unexpected(error: Exception, as_json: bool) -> int:
     show = getattr(error, "format_message", None)
     if show is not None:  # a usage error of the command line library
-        return fail(Usage(f"{show().rstrip('. ')}. See: {_help_command(error)}"), as_json)
+        return fail(Usage(f"{_ended(_said_once(show()))} See: {_help_command(error)}"), as_json)
     if type(error).__name__ == "Abort":
         return fail(Stopped("Stopped."), as_json)
     if os.environ.get("LIMBECK_DEBUG"):

@@ -103,6 +103,14 @@ PresetName = Annotated[str | None, typer.Option("--preset", help="How to train i
 Networks = Annotated[
     int | None, typer.Option("--networks", help="How many networks of each kind see a set. Default: the preset's.")
 ]
+SeenSize = Annotated[
+    int | None,
+    typer.Option(
+        "--size",
+        help="Average pictures, of the set and the test records, down to so many pixels of the longer side; 0: as they are. "
+        "Default: the size at which the release says that its pictures were made.",
+    ),
+]
 OnlyPrice = Annotated[bool, typer.Option("--price", help="Show what all sets cost, and stop there.")]
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 def plan_lines(found: Quote) -> list[str]:
+    from limbeck.release.working_size import METHOD, SETTING
+
     drawn, price = found.plan, found.plan.price
     rows = [("query", "map", "clip", "noise", "rate", "count", "share of the budget")] + [
         (
@@ -32,6 +34,11 @@ def plan_lines(found: Quote) -> list[str]:
         f"PLD {finite_or_word(price.epsilon_pld)}, RDP {finite_or_word(price.epsilon_rdp)}",
         *table(rows),
     ]
+    if drawn.method == METHOD and drawn.settings.get(SETTING):
+        lines.append(
+            f"pictures are looked at, and made, at {drawn.settings[SETTING]} pixels a side at most; train on the set at that "
+            "size, as 'limbeck evaluate' does (--set size=N chooses another)"
+        )
     if found.kept_bytes:
         lines.append(
             f"the release keeps its answers, {found.kept_bytes / 1e6:.1f} MB, so that anybody can make more of them for nothing "

@@ -21,6 +21,7 @@ from limbeck.cli.options import (
     PresetName,
     Root,
     SchemaPath,
+    SeenSize,
     Set,
     TestRecords,
     VaultPath,
@@ -59,6 +60,7 @@ def sweep(
     models: Models = None,
     preset: PresetName = None,
     networks: Networks = None,
+    size: SeenSize = None,
     price: OnlyPrice = False,
     schema: SchemaPath = None,
     label: Label = None,
@@ -93,6 +95,7 @@ def sweep(
         models=None if models is None else names_in(models),
         preset=preset,
         networks=networks,
+        size=size,
     )
     with reporter() as shown:
         try:

@@ -30,7 +30,8 @@ class Evaluation:
     release, trained_on: what the models were trained on. records: how many these are.
     preset, protocol: how networks were trained, and whose protocol that is. labels: hard or soft.
     form: "decoded" where a table was trained on as it is opened, "exact" where it has no columns to decode; None, as in older
-    files and of pictures, is the exact numbers of the set, too.
+    files and of pictures, is the exact numbers of the set, too. size: pixels of the longer side that pictures were averaged down
+    to before a model saw them, those of the set and the test records alike; None, as in older files: they were not.
     epsilon, adjacency, unit, method: as the certificate of the release states them; a result without a unit is about one record.
     majority_rate: accuracy of always answering the largest class of the test records.
     network: the spec of a released model. targets: of a table, how well each of its targets is predicted.
@@ -55,6 +56,7 @@ class Evaluation:
     protocol: str | None = None
     labels: str | None = None
     form: str | None = None
+    size: int | None = None
     repeats: int | None = None
     records: int | str | None = None
     epsilon: float | str | None = None
@@ -133,6 +135,7 @@ class Evaluation:
             majority_rate=number(values.get("majority_rate")),
             release=str(values["release"]) if "release" in values else None,
             repeats=whole(values.get("repeats")),
+            size=whole(values.get("size")),
             network=network if isinstance(network, Mapping) else None,
             rows=tuple(Row.from_dict(row) for row in objects(rows)) if isinstance(rows, list) else None,
             classifiers_mean=ClassifiersMean.from_dict(values.get("classifiers_mean")),
@@ -158,6 +161,6 @@ class Evaluation:
 
 
 PLAIN = (
-    "release", "content", "trained_on", "test", "preset", "protocol", "labels", "form", "repeats", "records",
+    "release", "content", "trained_on", "test", "preset", "protocol", "labels", "form", "size", "repeats", "records",
     "test_records", "epsilon", "adjacency", "unit", "method", "majority_rate", "note",
 )  # fmt: skip

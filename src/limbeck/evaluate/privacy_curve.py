@@ -23,12 +23,14 @@ from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.reading import finite, number, objects, stated, text, whole
 from limbeck.evaluate.scoring import TrainingSet, score_models
+from limbeck.evaluate.seen import seen, seen_records, seen_schema, seen_size
 from limbeck.privacy.accounting import price
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter, Silent
 from limbeck.release.formats import SNAPSHOTS
 from limbeck.release.reader import Release, read_release
+from limbeck.release.working_size import working_size
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class CurvePoint:
 class PrivacyCurve:
     """The result of `limbeck curve`. The reader takes any JSON object with points; x is the title of the axis.
 
-    form: "decoded" or "exact" rows of a table; None, as in older files, are the exact numbers.
+    form: "decoded" or "exact" rows of a table; None, as in older files, are the exact numbers. size: as of an `Evaluation`.
     """
 
     points: tuple[CurvePoint, ...]
@@ -78,6 +80,7 @@ class PrivacyCurve:
     unit: str | None = None
     test: str | None = None
     form: str | None = None
+    size: int | None = None
 
     @property
     def by_epsilon(self) -> bool:
@@ -108,10 +111,13 @@ class PrivacyCurve:
             unit=text(values.get("unit")),
             test=text(values.get("test")),
             form=text(values.get("form")),
+            size=whole(values.get("size")),
         )
 
 
-PLAIN = ("title", "x", "release", "method", "model", "preset", "repeats", "delta", "adjacency", "unit", "test", "form")
+PLAIN = (
+    "title", "x", "release", "method", "model", "preset", "repeats", "delta", "adjacency", "unit", "test", "form", "size",
+)  # fmt: skip
 
 
 def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, reporter: Reporter) -> PrivacyCurve:
@@ -120,15 +126,16 @@ def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, 
     require_label(found.schema)
     require_compatible(found.schema, test.schema)
     sets, after = read_snapshots(folder, found)
-    scoring = protocol.resolve(found.schema)
+    as_seen = seen_schema(found.schema, protocol.size, working_size(found.certificate))
+    scoring = protocol.resolve(as_seen)
     if len(scoring.choices) != 1:
         raise BadInput(f"A curve is of one model, not of {len(scoring.choices)}; name one by --model.")
-    records = load_labelled(test, found.schema)
+    records = seen_records(load_labelled(test, found.schema), as_seen)
     labels, classes = torch.from_numpy(found.y), len(found.schema.classes)
     points = []
     reporter.start(f"curve of {folder.name}", len(sets), 0)
     for done, (x, answers) in enumerate(zip(sets, after, strict=True), 1):
-        training = TrainingSet(x=decoded(x, found.schema), y=labels, classes=classes)
+        training = TrainingSet(x=seen(decoded(x, found.schema), as_seen), y=labels, classes=classes)
         (outcome,) = score_models(training, [records], scoring, Silent())
         if outcome.score is None:
             raise BadInput(outcome.skipped or f"{outcome.model} was not trained.")
@@ -148,6 +155,7 @@ def privacy_curve(folder: Path, test: DataSource, protocol: EvaluationProtocol, 
         unit=stated_unit(found.certificate.unit),
         test=test.where,
         form=form_of_rows(found.schema),
+        size=seen_size(found.schema, as_seen),
         points=tuple(points),
         provenance=Provenance.of(test=test),
     )

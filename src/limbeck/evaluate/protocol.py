@@ -9,6 +9,7 @@ from limbeck.errors import BadInput
 from limbeck.evaluate.decoded import is_table
 from limbeck.evaluate.models import TABLES, Choice, choose
 from limbeck.evaluate.presets import Preset, preset_named
+from limbeck.evaluate.seen import require_size
 from limbeck.privacy.schema import Schema
 
 LARGEST_USUAL = 64 * 64  # pixels; larger images get a shorter training on a CPU unless a preset is named
@@ -22,6 +23,8 @@ class EvaluationProtocol:
     preset: the name of a training protocol; None is cpu on a CPU (quick for images above 64x64), else paper.
     repeats: how often each model is trained, with successive seeds; None is the preset's number of networks, or 1 for images
         where neither models nor a preset are named.
+    size: pixels of the longer side that pictures are averaged down to first; 0 leaves them as they are, None takes the size at
+        which the release says that they were made.
     """
 
     models: tuple[str, ...] | None = None
@@ -29,9 +32,11 @@ class EvaluationProtocol:
     repeats: int | None = None
     seed: int = 0
     device: str = "cpu"
+    size: int | None = None
 
     def __post_init__(self) -> None:
         require_repeats(1 if self.repeats is None else self.repeats)
+        require_size(self.size)
 
     def resolve(self, schema: Schema) -> Scoring:
         """The same for records of this schema, with no choice left open. Refuses models that cannot read such records."""

@@ -18,7 +18,9 @@ from limbeck.evaluate.labelled import Labelled, load_labelled, majority_rate
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.scoring import TrainingSet, accuracies, score_models
+from limbeck.evaluate.seen import seen, seen_records, seen_schema, seen_size
 from limbeck.evaluate.targets import score_targets
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Reporter
 
 TITLE = "train on real records"
@@ -38,11 +40,12 @@ def evaluate_real(
     require_subsample(subsample)
     require_learnable(real.schema)
     require_compatible(real.schema, test.schema, TRAINING)
-    scoring = protocol.resolve(real.schema)
-    training = real_training(real, subsample)
+    as_seen = seen_schema(real.schema, protocol.size)
+    scoring = protocol.resolve(as_seen)
+    training = real_training(real, subsample, as_seen)
     if protocol.preset is None:
-        scoring = protocol.resolve_for_size(real.schema, training.x.shape[0])
-    records = load_labelled(test, real.schema)
+        scoring = protocol.resolve_for_size(as_seen, training.x.shape[0])
+    records = seen_records(load_labelled(test, real.schema), as_seen)
     labelled = real.schema.has_label
     outcomes = score_models(training, [records], scoring, reporter, TITLE) if labelled else []
     targets = score_targets(Labelled(training.x, training.y), records, real.schema, scoring, reporter)
@@ -52,6 +55,7 @@ def evaluate_real(
         preset=scoring.preset.name,
         protocol=scoring.preset.source,
         labels="hard",
+        size=seen_size(real.schema, as_seen),
         repeats=scoring.repeats,
         records=training.x.shape[0],
         test_records=len(records),
@@ -65,11 +69,11 @@ def evaluate_real(
     return dataclasses.replace(evaluation, classifiers_mean=ClassifiersMean.of(evaluation.means))
 
 
-def real_training(real: DataSource, subsample: int | None) -> TrainingSet:
-    """Load the real records, to be thinned out for slow models."""
+def real_training(real: DataSource, subsample: int | None, as_seen: Schema) -> TrainingSet:
+    """Load the real records, to be thinned out for slow models. as_seen: their schema as models see them."""
     records = load_labelled(real, real.schema)
     return TrainingSet(
-        x=records.x,
+        x=seen(records.x, as_seen),
         y=records.y,
         classes=len(real.schema.classes),
         real=True,

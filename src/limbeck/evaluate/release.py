@@ -1,7 +1,7 @@
 """Evaluate a released set on real test records, and what its accuracies are compared with.
 
 A table is trained on as it is opened: decoded rows, with hard categories and whole numbers. Other sets are trained on by
-the exact numbers of `set.npz`.
+the exact numbers of `set.npz`; pictures that were made at a smaller size are averaged down to it, and the test records are, too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.real import TITLE, real_training, require_subsample
 from limbeck.evaluate.row import Row
 from limbeck.evaluate.scoring import Outcome, TrainingSet, accuracies, noise_like, score_models
+from limbeck.evaluate.seen import seen, seen_records, seen_schema, seen_size, size_words
 from limbeck.evaluate.target_score import TargetScore
 from limbeck.evaluate.targets import score_targets, with_ceiling
 from limbeck.privacy.numbers import finite_or_word
@@ -32,6 +33,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.privacy.unit import stated_unit
 from limbeck.progress import Reporter
 from limbeck.release.reader import Release, read_release
+from limbeck.release.working_size import working_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +69,13 @@ def evaluate_release(
     found = read_release(release)
     require_learnable(found.schema)
     require_compatible(found.schema, test.schema)
-    scoring = _scoring(found, protocol)
-    real = _real(found, protocol, baselines)
-    records, own = load_labelled(test, found.schema), _training(found)
+    as_seen = seen_schema(found.schema, protocol.size, working_size(found.certificate))
+    scoring = _scoring(found, as_seen, protocol)
+    real = _real(found, as_seen, protocol, baselines)
+    records, own = seen_records(load_labelled(test, found.schema), as_seen), _training(found, as_seen)
     outcomes, control, ceiling = [], None, None
     if found.schema.has_label:
+        _say_size(found.schema, as_seen, protocol, reporter)
         _say_how_long(own, scoring, reporter)
         outcomes = score_models(own, [records], scoring, reporter, "evaluate")
         control = _control(own, records, found.schema, scoring, reporter) if baselines.control else None
@@ -83,6 +87,7 @@ def evaluate_release(
         protocol=scoring.preset.source,
         labels="hard",
         form=form_of_rows(found.schema),
+        size=seen_size(found.schema, as_seen),
         repeats=scoring.repeats,
         records=len(found.y),
         test_records=len(records),
@@ -118,16 +123,24 @@ def _targets(
     return tuple(found)
 
 
-def _scoring(found: Release, protocol: EvaluationProtocol) -> Scoring:
+def _scoring(found: Release, as_seen: Schema, protocol: EvaluationProtocol) -> Scoring:
     """A table often has as many rows as the real one: unless a preset was named, networks are then trained briefly."""
     if is_table(found.schema) and protocol.preset is None:
         return protocol.resolve_for_size(found.schema, len(found.y))
-    return protocol.resolve(found.schema)
+    return protocol.resolve(as_seen)
 
 
-def _training(found: Release) -> TrainingSet:
-    x, y, names = decoded(found.x, found.schema), torch.from_numpy(found.y), found.schema.classes
+def _training(found: Release, as_seen: Schema) -> TrainingSet:
+    x, y, names = seen(decoded(found.x, found.schema), as_seen), torch.from_numpy(found.y), found.schema.classes
     return TrainingSet(x=x, y=y, classes=len(names), names=names if is_table(found.schema) else ())
+
+
+def _say_size(schema: Schema, as_seen: Schema, protocol: EvaluationProtocol, reporter: Reporter) -> None:
+    if schema.shape == as_seen.shape:
+        return
+    small = size_words(as_seen)
+    why = f"this set was made at {small} and enlarged" if protocol.size is None else "as --size says"
+    reporter.say(f"{why}: its pictures and the test records of {size_words(schema)} are averaged down to {small}")
 
 
 def _say_how_long(own: TrainingSet, scoring: Scoring, reporter: Reporter) -> None:
@@ -166,12 +179,12 @@ class _RealBaseline:
         )
 
 
-def _real(found: Release, protocol: EvaluationProtocol, baselines: Baselines) -> _RealBaseline | None:
+def _real(found: Release, as_seen: Schema, protocol: EvaluationProtocol, baselines: Baselines) -> _RealBaseline | None:
     if baselines.real is None:
         return None
     require_compatible(found.schema, baselines.real.schema)
-    training = real_training(baselines.real, baselines.subsample)
-    scoring = protocol.resolve_for_size(found.schema, training.x.shape[0])
+    training = real_training(baselines.real, baselines.subsample, as_seen)
+    scoring = protocol.resolve_for_size(as_seen, training.x.shape[0])
     return _RealBaseline(baselines.real, training, scoring)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from limbeck.data import DataSource
+from limbeck.errors import BadInput
 from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.compatible import MODEL, require_compatible
 from limbeck.evaluate.downstream import accuracy
@@ -16,8 +17,10 @@ from limbeck.privacy.unit import stated_unit
 from limbeck.release.model import read_model
 
 
-def evaluate_model(release: Path, test: DataSource, device: str) -> Evaluation:
+def evaluate_model(release: Path, test: DataSource, device: str, size: int | None = None) -> Evaluation:
     """One accuracy, of the model itself. The score belongs to whoever owns the test records."""
+    if size:
+        raise BadInput(f"{release} is a trained model, which sees records as they are; leave size out.")
     found = read_model(release)
     require_compatible(found.schema, test.schema, MODEL)
     records = load_labelled(test, found.schema)

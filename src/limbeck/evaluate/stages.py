@@ -21,10 +21,12 @@ from limbeck.evaluate.downstream import accuracy
 from limbeck.evaluate.labelled import Labelled
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.scoring import TrainingSet, score_models
+from limbeck.evaluate.seen import seen, seen_records, seen_schema
 from limbeck.nets import Network
 from limbeck.progress import Silent
 from limbeck.release.model import read_model
 from limbeck.release.reader import read_release
+from limbeck.release.working_size import working_size
 from limbeck.vault.encoding import encode
 
 
@@ -51,11 +53,15 @@ def score_sets(releases: Sequence[Path], tests: StageTests, protocol: Evaluation
     """Train on the union of the sets so far; for each network its scores on the stages so far. Rows of a table are decoded."""
     stage = len(releases) - 1
     found = [read_release(release) for release in releases]
-    x = torch.cat([decoded(release.x, release.schema) for release in found])
+    stated = [working_size(release.certificate) for release in found]
+    schema = found[0].schema
+    as_seen = seen_schema(schema, protocol.size, 0 if 0 in stated else max(stated))
+    x = torch.cat([seen(decoded(release.x, release.schema), as_seen) for release in found])
     labels = [torch.tensor(classes)[torch.from_numpy(r.y)] for classes, r in zip(tests.classes, found, strict=False)]
     training = TrainingSet(x=x, y=torch.cat(labels), classes=tests.seen(stage))
-    scoring = protocol.resolve_for_size(found[0].schema, len(x))
-    (outcome,) = score_models(training, tests.records[: stage + 1], scoring, Silent())
+    scoring = protocol.resolve_for_size(as_seen, len(x))
+    records = [seen_records(each, as_seen) for each in tests.records[: stage + 1]]
+    (outcome,) = score_models(training, records, scoring, Silent())
     if outcome.score is None:
         raise BadInput(outcome.skipped or f"{outcome.model} was not trained.")
     return [list(accuracies) for accuracies in outcome.score.by_test]

@@ -20,6 +20,7 @@ from limbeck.evaluate.provenance import Provenance
 from limbeck.experiments.jobs import Cost, Job, require_budget
 from limbeck.experiments.scored import Judging, scores_of
 from limbeck.files import as_json, write_atomic
+from limbeck.methods.elixir.working_size import AS_THEY_ARE
 from limbeck.progress import Reporter
 from limbeck.release.certificate import NAME as CERTIFICATE
 from limbeck.release.destination import is_unfinished, require_outside
@@ -32,6 +33,7 @@ from limbeck.vault.ledger.address import may_exist
 from limbeck.vault.ledger.commands import naming
 
 FORMAT = 1
+SIZE = "size"  # in a specification
 Planned = tuple[Sequence[Job], DataSource]
 
 
@@ -46,6 +48,8 @@ class Asked(Protocol):
     def preset(self) -> str | None: ...
     @property
     def networks(self) -> int | None: ...
+    @property
+    def size(self) -> int | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +72,15 @@ class BookedSets:
         """described: the specification, without where the records and the budgets are. planned: the sets, and their records."""
         jobs, source = planned
         where = {"data": request.data.data, "ledger": str(request.options.ledger_path.absolute())}
+        size = asked.size
+        if not size and _is_from_before_sizes(file):
+            size, described = AS_THEY_ARE, {name: value for name, value in described.items() if name != SIZE}
         return cls(
             noun=noun,
             file=file,
             specification={**described, **where},
             request=request,
-            judging=Judging(models=asked.models, preset=asked.preset, networks=asked.networks),
+            judging=Judging(models=asked.models, preset=asked.preset, networks=asked.networks, size=size),
             jobs=jobs,
             source=source,
             test=replace(request.data, data=asked.test, part=None).source("test"),
@@ -175,6 +182,15 @@ class BookedSets:
         write(self.file, self.stated(figures()))
 
 
+def _is_from_before_sizes(file: Path) -> bool:
+    """Whether sets were scored here by a version that knew pictures as they are only: the others go on that way."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))["specification"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # there is none, or `_claim` says what is wrong with it
+    return isinstance(kept, dict) and SIZE not in kept
+
+
 @contextlib.contextmanager
 def _ledger_to_read(path: Path, begun: bool) -> Iterator[Ledger | None]:
     """The ledger as it is; None where the first booking will make it. What has begun has its ledger."""
@@ -199,6 +215,12 @@ def evaluations(jobs: Sequence[Job]) -> list[Evaluation]:
     """Of those that are scored."""
     kept = [job.evaluation for job in jobs if job.evaluation.exists()]
     return [Evaluation.from_dict(json.loads(path.read_text(encoding="utf-8"))) for path in kept]
+
+
+def seen_size(done: Sequence[Evaluation]) -> dict[str, int]:
+    """Of pictures that models saw averaged down: to how many pixels of the longer side. The sets of one plan have one size."""
+    sizes = [evaluation.size for evaluation in done if evaluation.size is not None]
+    return {SIZE: max(sizes)} if sizes else {}
 
 
 def write(path: Path, values: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.evaluation import Evaluation
-from limbeck.experiments.booked_sets import BookedSets, evaluations
+from limbeck.experiments.booked_sets import BookedSets, evaluations, seen_size
 from limbeck.experiments.comparison_plan import METHOD, Comparison, plan_comparison
 from limbeck.experiments.jobs import Job
 from limbeck.files import write_atomic
@@ -66,7 +66,13 @@ def _rows(comparison: Comparison, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         sets = [job for job in jobs if job.values[METHOD] == name]
         done = evaluations(sets)
         rows.append(
-            {**_priced(sets[0]), "sets": len(done), "seconds": _seconds(sets), "accuracy": _over_sets(done)},
+            {
+                **_priced(sets[0]),
+                "sets": len(done),
+                "seconds": _seconds(sets),
+                **seen_size(done),
+                "accuracy": _over_sets(done),
+            },
         )
     return rows
 

@@ -23,6 +23,7 @@ class Comparison:
     """Which methods, with which settings each, at which price; equal specifications go on in the same folder.
 
     repeats: sets by each method. networks: fits per set. epsilon: of every set; None where settings fix the noise.
+    size: as in `limbeck evaluate`; None leaves it to each release.
     """
 
     methods: Mapping[str, Mapping[str, Any]]
@@ -33,6 +34,7 @@ class Comparison:
     models: tuple[str, ...] | None = None
     preset: str | None = None
     networks: int | None = None
+    size: int | None = None
 
     def __post_init__(self) -> None:
         if not self.methods:

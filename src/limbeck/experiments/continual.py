@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ from limbeck.evaluate.presets import preset_named
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.provenance import Provenance
 from limbeck.evaluate.stages import StageTests, score_model, score_sets, stage_tests
-from limbeck.experiments.continual_plan import Continual, declared, hands_on, require_budget, stage_plan
+from limbeck.experiments.continual_plan import SIZE, Continual, declared, hands_on, require_budget, stage_plan
 from limbeck.files import as_json, write_atomic
+from limbeck.methods.elixir.working_size import AS_THEY_ARE
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.progress import Reporter
 from limbeck.release.certificate import NAME as CERTIFICATE
@@ -53,6 +55,7 @@ def run_continual(spec: Continual, out: Path, reporter: Reporter) -> dict[str, A
     from limbeck.report.stage_figure import stage_curves  # the plotting library takes a second
 
     require_outside(out)
+    spec = _as_begun(out, spec)
     claimed = _is_claimed(out, spec)
     preset_named(spec.preset)  # refuses an unknown one before anything is paid
     schema, classes = spec.schema, spec.classes
@@ -81,12 +84,22 @@ def run_continual(spec: Continual, out: Path, reporter: Reporter) -> dict[str, A
     return result
 
 
+def _as_begun(out: Path, spec: Continual) -> Continual:
+    """A course that an earlier version began goes on with pictures as they are, as its first stages were scored."""
+    try:
+        kept = json.loads((out / "course.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return spec  # there is none, or `_is_claimed` says what is wrong with it
+    return spec if not isinstance(kept, dict) or SIZE in kept else replace(spec, size=AS_THEY_ARE)
+
+
 def _is_claimed(out: Path, spec: Continual) -> bool:
     """Whether the folder holds this very course; one that holds anything else is refused."""
     path = out / "course.json"
     try:
         if path.exists():
-            if json.loads(path.read_text(encoding="utf-8")) != json.loads(as_json(spec.described())):
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(kept, dict) or {SIZE: AS_THEY_ARE, **kept} != json.loads(as_json(spec.described())):
                 raise RunConflict(f"{out} holds another course; give the same options again, or choose another --out.")
             return True
         if out.exists() and any(out.iterdir()):
@@ -134,7 +147,12 @@ def _scores(
         runs = score_model(folders[-1], tests, len(folders) - 1, device)
     else:
         protocol = EvaluationProtocol(
-            models=(spec.model,), preset=spec.preset, repeats=spec.repeats, seed=spec.seed, device=device
+            models=(spec.model,),
+            preset=spec.preset,
+            repeats=spec.repeats,
+            seed=spec.seed,
+            device=device,
+            size=spec.size,
         )
         runs = score_sets(folders, tests, protocol)
     runs = [[round(score, 4) for score in run] for run in runs]

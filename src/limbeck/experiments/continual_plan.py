@@ -26,12 +26,16 @@ from limbeck.vault.ledger.address import may_exist
 from limbeck.vault.ledger.splits import Split, split_by_class
 from limbeck.vault.part_records import part_of_source
 
+SIZE = "size"  # in a course; courses without it saw pictures as they are
 DP_SGD_EPOCHS = 10  # of the supplement, to balance learning against forgetting
 
 
 @dataclass(frozen=True, kw_only=True)
 class Continual:
-    """A comparison: which methods, with which settings each, in how many stages, and how it is scored."""
+    """A comparison: which methods, with which settings each, in how many stages, and how it is scored.
+
+    size: that networks see pictures of sets at, as in `limbeck evaluate`; None leaves it to the releases.
+    """
 
     request: Request
     epsilon: float
@@ -42,6 +46,7 @@ class Continual:
     preset: str = "cpu"
     repeats: int = 3
     seed: int = 0
+    size: int | None = None
 
     def __post_init__(self) -> None:
         require_positive("epsilon", self.epsilon)
@@ -103,6 +108,7 @@ class Continual:
             "preset": self.preset,
             "repeats": self.repeats,
             "seed": self.seed,
+            SIZE: self.size,
         }
 
 

@@ -13,6 +13,7 @@ from limbeck.evaluate.evaluation import Evaluation
 from limbeck.evaluate.protocol import EvaluationProtocol
 from limbeck.evaluate.release import evaluate_release
 from limbeck.evaluate.released_model import evaluate_model
+from limbeck.evaluate.seen import seen_schema
 from limbeck.methods import METHODS
 from limbeck.progress import Reporter
 from limbeck.release.model import is_model
@@ -22,11 +23,12 @@ APART = 1000  # between the seeds of the networks of two sets, so that no two se
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """models, preset, networks: as in `limbeck evaluate`; None leaves it to the preset."""
+    """models, preset, networks, size: as in `limbeck evaluate`; None leaves them to the preset, and the size to each release."""
 
     models: tuple[str, ...] | None = None
     preset: str | None = None
     networks: int | None = None
+    size: int | None = None
 
     def protocol(self, repeat: int = 1, device: str = "cpu") -> EvaluationProtocol:
         return EvaluationProtocol(
@@ -35,6 +37,7 @@ class Judging:
             repeats=self.networks,
             seed=APART * (repeat - 1),
             device=device,
+            size=self.size,
         )
 
     def check(self, methods: Sequence[str], source: DataSource, test: DataSource) -> None:
@@ -46,10 +49,12 @@ class Judging:
         require_label(source.schema)  # what is compared is accuracy
         protocol = self.protocol()
         if any(METHODS[name].makes != "model" for name in methods):
-            protocol.resolve(test.schema)
-        elif self.models or self.preset or self.networks:
+            protocol.resolve(seen_schema(test.schema, self.size))
+        elif self.models or self.preset or self.networks or self.size:
             which = f"Method '{methods[0]}' makes" if len(methods) == 1 else "These methods make"
-            raise BadInput(f"{which} models, which are scored themselves; leave --models, --preset and --networks out.")
+            raise BadInput(
+                f"{which} models, which are scored themselves; leave --models, --preset, --networks and --size out."
+            )
 
 
 def scores_of(folder: Path, test: DataSource, protocol: EvaluationProtocol, reporter: Reporter) -> Evaluation:

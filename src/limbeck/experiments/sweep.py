@@ -18,7 +18,7 @@ from typing import Any
 
 from limbeck.evaluate.accuracy import Accuracy
 from limbeck.evaluate.evaluation import Evaluation
-from limbeck.experiments.booked_sets import BookedSets, evaluations
+from limbeck.experiments.booked_sets import BookedSets, evaluations, seen_size
 from limbeck.experiments.jobs import Job
 from limbeck.experiments.sweep_plan import Sweep, plan_jobs
 from limbeck.files import write_atomic
@@ -62,7 +62,7 @@ def _points(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     for _, some in itertools.groupby(jobs, key=lambda job: job.values):
         sets = list(some)
         done = evaluations(sets)
-        points.append({**_priced(sets[0]), "sets": len(done), "accuracy": _summary(done)})
+        points.append({**_priced(sets[0]), "sets": len(done), **seen_size(done), "accuracy": _summary(done)})
     return points
 
 

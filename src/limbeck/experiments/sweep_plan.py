@@ -22,7 +22,8 @@ EPSILON = "epsilon"
 class Sweep:
     """What is varied and what is not; equal specifications go on in the same folder.
 
-    vary: the values of each varied setting; `epsilon` is one. repeat: sets at every point. networks: fits per set.
+    vary: the values of each varied setting; `epsilon` is one. repeat: sets at every point. networks: fits per set. size: as in
+    `limbeck evaluate`; None leaves it to each release.
     """
 
     method: str
@@ -35,6 +36,7 @@ class Sweep:
     models: tuple[str, ...] | None = None
     preset: str | None = None
     networks: int | None = None
+    size: int | None = None
 
     def __post_init__(self) -> None:
         if not self.vary:

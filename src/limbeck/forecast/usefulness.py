@@ -2,11 +2,12 @@
 
 A set teaches less than real records do: its classes lie closer together (`separation.py`). By how much follows from how a record
 stands beside the noise, as for a classifier whose direction is a noisy mean: it keeps 1 / root(1 + (level / signal)^(2 p)) of the
-distance. The signal is records of a class, times what one record is worth in standard deviations of the noise, over a power of
-the numbers of a record. Levels, powers and what is kept at best, were fitted once to sets made of public data
+distance. The signal is records of a class, times what one record is worth in standard deviations of the noise; of pictures, over
+a power of the numbers of a record. Levels, powers and what is kept at best were fitted once to sets made of public data
 (benchmarks/forecast_fit.py, `fitted.py`). How far apart real records lie nobody can know before paying, unless it is said
 (`real_accuracy`); else it is that of data of middling difficulty among the public ones. `low` and `high` are what eight of ten
-public cases lay between.
+sets of public data lay between: the forecasts for a smaller and a larger signal, which are far apart where noise begins to win
+and close together where it has lost, and for a smaller and a larger share of the distance.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from limbeck.privacy.schema import Schema
 
 CLOSE_TO_CHANCE = 0.3  # of the way from chance to 100 %: below, a set is of little use
 USEFUL = 0.5  # what a warning says how to reach
+ONE_IN_THREE = 1 / 3  # of the margin downwards: about one set in three ends below
 MOST_EPSILON = 10.0  # more is no advice that anybody should follow
 MOST_RECORDS = 100_000  # per class
 USUAL_NUMBERS = 784
@@ -117,8 +119,7 @@ def usefulness(facts: Facts) -> Usefulness | None:
     """
     if not facts.known:
         return None
-    middle, margin = separation(facts), _margin(facts)
-    accuracy, low, high = (_accuracy(facts, each) for each in (middle, middle - margin, middle + margin))
+    accuracy, low, high = (_accuracy(facts, separation(facts, doubt)) for doubt in (0.0, -1.0, 1.0))
     return Usefulness(accuracy=accuracy, low=low, high=high, chance=round(100 * max(facts.all_shares), 1))
 
 
@@ -126,13 +127,21 @@ def _accuracy(facts: Facts, apart: float) -> float:
     return round(accuracy_of(max(apart, 0.0), facts.all_shares), 1)
 
 
-def _margin(facts: Facts) -> float:
+def _margin(facts: Facts) -> dict[str, float]:
     return (MARGIN if facts.real_accuracy is None else MARGIN_SAID)[facts.kind]
 
 
-def separation(facts: Facts) -> float:
-    """How far apart the classes of the set will lie."""
-    return hardness(facts) * kept_share(facts, CURVES[facts.curve], SIZE) * METHODS[facts.kind, facts.method]
+def separation(facts: Facts, doubt: float = 0.0) -> float:
+    """How far apart the classes of the set will lie. doubt: -1 and 1 at the ends of the margin."""
+    share = METHODS[facts.kind, facts.method]
+    kept = doubted_share(facts, CURVES[facts.curve], SIZE, _margin(facts), doubt)
+    return hardness(facts) * kept * share
+
+
+def doubted_share(facts: Facts, curve: dict[str, float], size: float, margin: dict[str, float], doubt: float) -> float:
+    """margin: `signal`, the logarithm of how much more or less the records may say, and `share`, of the distance."""
+    kept = kept_share(facts, curve, size, math.exp(doubt * margin["signal"]))
+    return kept * (1 + doubt * margin["share"])
 
 
 def hardness(facts: Facts) -> float:
@@ -142,11 +151,11 @@ def hardness(facts: Facts) -> float:
     return separation_of(min(facts.real_accuracy, BEST), facts.all_shares)
 
 
-def kept_share(facts: Facts, curve: dict[str, float], size: float) -> float:
+def kept_share(facts: Facts, curve: dict[str, float], size: float, louder: float = 1.0) -> float:
     """Of the distance between classes. curve: what is kept at best; level and power of the noise; how it grows with the numbers
-    of a record, and with the classes."""
+    of a record, and with the classes. louder: how many times the signal."""
     level = curve["level"] * (facts.classes / 2) ** curve["classes"]
-    noise = (level / signal(facts, curve["spread"])) ** (2 * curve["power"])
+    noise = (level / (louder * signal(facts, curve["spread"]))) ** (2 * curve["power"])
     larger = (min(max(facts.size, 1), 200) / 50) ** size if facts.kind != "table" else 1.0
     return curve["best"] * larger / math.sqrt(1 + noise)
 
@@ -167,9 +176,9 @@ def one_record(epsilon: float, delta: float) -> float:
 
 
 def is_close_to_chance(facts: Facts, useful: Usefulness) -> bool:
-    """Also where it may be: of few pictures, whose set no networks ask about, a hard kind ends at the low end."""
+    """Also where it may well be: of few pictures, whose set no networks ask about, one set in three."""
     few = facts.kind != "table" and not facts.answers
-    return useful.share < CLOSE_TO_CHANCE or (few and _share(facts, useful.low) < CLOSE_TO_CHANCE)
+    return useful.share < CLOSE_TO_CHANCE or (few and _share(facts, _one_in_three(facts)) < CLOSE_TO_CHANCE)
 
 
 def records_for(facts: Facts, share: float = USEFUL) -> int | None:
@@ -192,7 +201,12 @@ def epsilon_for(facts: Facts, share: float = USEFUL) -> float | None:
 
 def _is_useful(facts: Facts, share: float) -> bool:
     found = usefulness(facts)
-    return found is not None and found.share >= share and _share(facts, found.low) >= CLOSE_TO_CHANCE
+    return found is not None and found.share >= share and _share(facts, _one_in_three(facts)) >= CLOSE_TO_CHANCE
+
+
+def _one_in_three(facts: Facts) -> float:
+    """The accuracy that one set in three stays below, about."""
+    return _accuracy(facts, separation(facts, -ONE_IN_THREE))
 
 
 def _share(facts: Facts, accuracy: float) -> float:

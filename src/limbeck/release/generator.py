@@ -148,7 +148,7 @@ def load_generator(folder: str | Path) -> Generator | TableGenerator:
     if ANSWERS in certificate.files and not certificate.has_generator:
         raise BadInput(
             f"The release in {folder} holds a set but no generator. It keeps its answers, so you can have one, for nothing.",
-            f"limbeck distil {folder} --generator 1500 --out NEW",
+            f"limbeck distil {folder} --generator auto --out NEW",
         )
     if not certificate.has_generator:
         raise BadInput(

@@ -57,5 +57,11 @@ def why_noisy(certificate: Certificate, schema: Schema) -> str:
     )
 
 
+def grid_words(schema: Schema) -> str:
+    if schema.is_image:
+        return "Synthetic pictures, one row per class."
+    return f"Synthetic rows, {'class by class, ' if schema.has_label else ''}scaled to [-1, 1]."
+
+
 def moment(created: str) -> str:
     return created.replace("T", " ").replace("+00:00", " UTC")

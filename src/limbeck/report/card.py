@@ -19,6 +19,7 @@ from limbeck.privacy.schema import Column, Schema
 from limbeck.release.certificate import Certificate
 from limbeck.release.formats import Sizes
 from limbeck.release.imprint import Imprint
+from limbeck.release.working_size import working_shape
 from limbeck.report import wording
 from limbeck.report.licences import licence_lines
 from limbeck.report.loading import (
@@ -28,6 +29,7 @@ from limbeck.report.loading import (
     parquet_sentence,
     scaling_sentence,
     set_snippets,
+    size_sentence,
 )
 
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -51,7 +53,7 @@ def data_card(
         promise(certificate, schema),
         making(certificate),
         *([_classes(schema, counts)] if schema.has_label else []),
-        _loading(schema),
+        _loading(schema, working_shape(certificate)),
         *([] if generator is None else [_more(generator)]),
         verifying(),
     ]
@@ -187,9 +189,10 @@ def _classes(schema: Schema, counts: Sequence[int]) -> str:
     return "\n".join(["## Classes", "", "| y | class | records |", "| ---: | --- | ---: |", *rows])
 
 
-def _loading(schema: Schema) -> str:
+def _loading(schema: Schema, made_at: tuple[int, int] | None) -> str:
     parts = ["## How to load it", f"From inside this folder. {scaling_sentence(schema)}"]
-    for snippet in set_snippets(schema):
+    parts += [size_sentence(made_at)] if made_at else []
+    for snippet in set_snippets(schema, made_at):
         parts += [f"{snippet.title}:", f"```python\n{snippet.code}\n```"]
     return "\n\n".join([*parts, markdown_text(parquet_sentence(schema))])
 

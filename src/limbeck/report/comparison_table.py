@@ -24,6 +24,7 @@ def comparison_page(result: Mapping[str, Any]) -> str:
         "",
         *_table([_head(result), *(_cells(row, models_of(result)) for row in result["methods"])]),
         "",
+        *size_sentences(result),
         f"{price['sets']} sets were booked; their prices add up to epsilon {price['epsilon']} and delta {price['delta']}, "
         f"{adjacency_and_unit(price['adjacency'], price['unit'])}. That much is learnt by whoever sees all of them, not the "
         "epsilon of one row.",
@@ -38,6 +39,17 @@ def _head(result: Mapping[str, Any]) -> list[str]:
 def _cells(row: Mapping[str, Any], models: Sequence[str]) -> list[str]:
     scores = [score_words(row["accuracy"].get(model)) for model in models]
     return [row["method"], *scores, str(row["epsilon"]), seconds_words(row["seconds"]), str(row["sets"])]
+
+
+def size_sentences(result: Mapping[str, Any]) -> list[str]:
+    """Which methods' pictures were averaged down before models saw them."""
+    smaller = [f"{_plain(row['method'])} ({row['size']})" for row in result["methods"] if row.get("size")]
+    if not smaller:
+        return []
+    return [
+        f"Seen averaged down, set and test records alike, to so many pixels of the longer side: {', '.join(smaller)}.",
+        "",
+    ]
 
 
 def score_words(score: Mapping[str, Any] | None, sign: str = "±") -> str:

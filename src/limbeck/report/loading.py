@@ -21,8 +21,8 @@ class Snippet:
     code: str
 
 
-def set_snippets(schema: Schema) -> list[Snippet]:
-    """For a synthetic set. Every snippet stands alone, so that it can be copied alone."""
+def set_snippets(schema: Schema, made_at: tuple[int, int] | None = None) -> list[Snippet]:
+    """For a synthetic set. Every snippet stands alone, so that it can be copied alone. made_at: see `size_sentence`."""
     shape = ", ".join(str(side) for side in schema.shape)
     numpy = (
         "import numpy as np\n\n"
@@ -39,9 +39,7 @@ def set_snippets(schema: Schema) -> list[Snippet]:
         Snippet(
             title="PyTorch",
             library="torch",
-            code=numpy.replace("import numpy as np\n", _TORCH_IMPORTS)
-            + "train = TensorDataset(torch.from_numpy(x), torch.from_numpy(y))\n"
-            "loader = DataLoader(train, batch_size=64, shuffle=True)",
+            code=_torch(numpy, made_at),
         ),
         Snippet(
             title="scikit-learn",
@@ -52,6 +50,25 @@ def set_snippets(schema: Schema) -> list[Snippet]:
         Snippet(title="Hugging Face datasets", library="datasets", code=_datasets(schema)),
         pandas,
     ]
+
+
+def _torch(numpy: str, made_at: tuple[int, int] | None) -> str:
+    imports, pictures, down = _TORCH_IMPORTS, "torch.from_numpy(x)", ""
+    if made_at is not None:
+        imports = imports.replace(
+            "from torch.utils", "from torch.nn.functional import adaptive_avg_pool2d\nfrom torch.utils"
+        )
+        down = (
+            f"# made at {made_at[0]} x {made_at[1]} and enlarged: the same for every picture that the model is to see later\n"
+            f"small = adaptive_avg_pool2d(torch.from_numpy(x), {made_at})\n"
+        )
+        pictures = "small"
+    return (
+        numpy.replace("import numpy as np\n", imports)
+        + down
+        + f"train = TensorDataset({pictures}, torch.from_numpy(y))\n"
+        + "loader = DataLoader(train, batch_size=64, shuffle=True)"
+    )
 
 
 _TORCH_IMPORTS = "import numpy as np\nimport torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
@@ -135,6 +152,21 @@ def scaling_sentence(schema: Schema) -> str:
     shifted = "raw" if low == 0 else f"(raw - {low:g})" if low > 0 else f"(raw + {-low:g})"
     formula = f"x = {shifted} / {span:g} * 2 - 1".replace(" ", "\u00a0")  # in one line
     return f"Own records take the same scale first: {formula}."
+
+
+def size_sentence(made_at: tuple[int, int] | None) -> str:
+    """How to train on pictures that were made smaller than they are released. made_at: height and width; None: they were not.
+
+    >>> size_sentence(None), size_sentence((32, 24)).split(":")[0]
+    ('', 'Train at 32 x 24')
+    """
+    if made_at is None:
+        return ""
+    size = f"{made_at[0]} x {made_at[1]}"
+    return (
+        f"Train at {size}: average down, the pictures of this set and your own alike. They were made at {size} and enlarged, "
+        "so they hold no finer detail, and a network that sees them at their full size learns less. limbeck evaluate does so."
+    )
 
 
 def parquet_sentence(schema: Schema) -> str:

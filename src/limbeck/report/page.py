@@ -111,7 +111,7 @@ def render(report: Report) -> str:
         "is_owner": report.edition == OWNER,
         "grid": views.source(report.grid),
         "real_grid": views.source(report.real_grid),
-        "grid_words": views.grid_words(schema),
+        "grid_words": brief.grid_words(schema),
         "classes": views.classes(schema, report.strips, report.nearest, report.real),
         "drawn": views.classes(schema, report.drawn, (), ()),
         "snapshots": report.snapshots,

@@ -53,6 +53,7 @@ class ScoreTable:
     classifiers: tuple[int, float] | None  # of how many classical models the mean is, and the mean
     rows: tuple[ScoreRow, ...]
     decoded: bool = False
+    size: int | None = None
     targets: tuple[TargetScore, ...] = ()
 
     @property
@@ -147,6 +148,7 @@ def score_table(evaluation: Evaluation) -> ScoreTable:
             *_skipped(evaluation.rows or ()),
         ),
         decoded=evaluation.form == DECODED,
+        size=evaluation.size,
         targets=evaluation.targets or (),
     )
 

@@ -15,6 +15,7 @@ from limbeck.evaluate.target_score import TargetScore
 from limbeck.privacy.numbers import finite_or_word
 from limbeck.privacy.schema import Schema
 from limbeck.release.certificate import Certificate
+from limbeck.release.working_size import working_shape
 from limbeck.report import brief, loading, wording
 from limbeck.report.charts import Segment, bar, score_bar
 from limbeck.report.protected import adjacency_words, protected, query_note
@@ -68,6 +69,7 @@ class Making:
 class HowToLoad:
     snippets: list[loading.Snippet]
     scaling: str
+    size: str
     parquet: str
 
 
@@ -103,6 +105,7 @@ class ScoresView:
     has_area: bool
     has_f1: bool
     decoded: bool
+    size: int | None
     libraries: list[str]
     classifiers: tuple[int, float] | None
     majority: str | None
@@ -148,10 +151,12 @@ def making(certificate: Certificate, schema: Schema) -> Making:
 def how_to_load(certificate: Certificate, schema: Schema, generator: bool) -> HowToLoad:
     """`generator`: whether the set has one beside it."""
     model = certificate.is_model
-    snippets = loading.model_snippets(schema) if model else loading.set_snippets(schema)
+    made_at = None if model else working_shape(certificate)
+    snippets = loading.model_snippets(schema) if model else loading.set_snippets(schema, made_at)
     return HowToLoad(
         snippets=[*snippets, loading.generator_snippet()] if generator else snippets,
         scaling=loading.scaling_sentence(schema),
+        size=loading.size_sentence(made_at),
         parquet="" if model else loading.parquet_sentence(schema),
     )
 
@@ -220,12 +225,6 @@ def _accountants(certificate: Certificate) -> list[tuple[str, str, bool]]:
     return rows
 
 
-def grid_words(schema: Schema) -> str:
-    if schema.is_image:
-        return "Synthetic pictures, one row per class."
-    return f"Synthetic rows, {'class by class, ' if schema.has_label else ''}scaled to [-1, 1]."
-
-
 def classes(
     schema: Schema, strips: Sequence[Strip | None], nearest: Sequence[Strip | None], real: Sequence[Strip | None]
 ) -> list[ClassRow]:
@@ -253,6 +252,7 @@ def scores(table: ScoreTable) -> ScoresView:
         has_area=table.has_area,
         has_f1=table.has_f1,
         decoded=table.decoded,
+        size=table.size,
         libraries=[f"{row.model} by {row.library}" for row in table.rows if row.library],
         classifiers=table.classifiers,
         majority=None if table.majority is None else percent(table.majority),

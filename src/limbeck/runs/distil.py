@@ -26,7 +26,7 @@ from limbeck.errors import BadInput, BadSettings, LimbeckError, OutputFault, Run
 from limbeck.files import write_atomic
 from limbeck.methods import method_named
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of
-from limbeck.methods.elixir.distilling import FIRST, Distillation, Distiller, Draw
+from limbeck.methods.elixir.distilling import AUTO, BEFORE, DRAWN, USUAL_STEPS, Distillation, Distiller, Draw
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.methods.settings import declared, read_settings
@@ -37,6 +37,7 @@ from limbeck.release.certificate import NAME, Certificate
 from limbeck.release.destination import RUN_FILE, resume_command
 from limbeck.release.distilled import ANSWERS, Distilled
 from limbeck.release.generator import Generator, load_generator
+from limbeck.release.reader import read_release
 from limbeck.release.signature import KeyFile
 from limbeck.release.verification import verify
 from limbeck.release.writer import ReleaseWriter
@@ -63,7 +64,10 @@ class Work:
     @property
     def identity(self) -> str:
         """A checkpoint of another release, of another start or of other settings, is not taken up."""
-        settings = json.dumps(dataclasses.asdict(self.wanted), sort_keys=True)
+        wanted = dataclasses.asdict(self.wanted).items()
+        # What runs say nothing of that were begun before there was a choice.
+        stated = {name: value for name, value in wanted if name not in BEFORE or value != BEFORE[name]}
+        settings = json.dumps(stated, sort_keys=True)
         return hashlib.sha256(f"{self.source} {settings}{self.drawn_from}".encode()).hexdigest()[:32]
 
     @property
@@ -78,7 +82,7 @@ class Work:
     def read(folder: Path) -> Work:
         try:
             values = decoded((folder / RUN_FILE).read_bytes())[FIELD]
-            wanted = Distillation(**values.pop("wanted"))
+            wanted = Distillation(**{**BEFORE, **values.pop("wanted")})
             # Before there were drawings, nothing was said of them.
             if set(values) - {"drawing", "drawn_from"} != {"release", "source", "key"}:
                 raise ValueError(FIELD)
@@ -102,13 +106,14 @@ def is_distillation(folder: Path) -> bool:
 
 
 def wanted_from(settings: Mapping[str, Any]) -> Distillation:
-    """Texts (from --set key=value) are read as the setting's type."""
+    """Texts (from --set key=value) are read as the setting's type. generator=auto is as many steps as usual."""
     if unknown := sorted(set(settings) - set(declared(Distillation))):
         raise BadSettings(
             f"limbeck distil has no setting '{unknown[0]}'. Known are: {', '.join(declared(Distillation))}.",
             "limbeck distil --help",
         )
-    return Distillation(**read_settings(Distillation, "distil", settings))
+    usual = {"generator": USUAL_STEPS} if settings.get("generator") == AUTO else {}
+    return Distillation(**read_settings(Distillation, "distil", {**settings, **usual}))
 
 
 def distil(
@@ -129,8 +134,8 @@ def distil(
     certificate = _checked(release)
     work = Work(release=str(release.absolute()), source=_hash(release), wanted=wanted, key=str(key.absolute()))
     if drawing is not None:
-        if wanted.generator or wanted.start == FIRST:
-            other = f"generator={wanted.generator}" if wanted.generator else f"start={FIRST}"
+        if wanted.generator or wanted.start not in DRAWN:
+            other = f"generator={wanted.generator}" if wanted.generator else f"start={wanted.start}"
             raise BadSettings(f"A set starts from one place: leave {other} out, or the drawing {drawing}.")
         work = dataclasses.replace(work, drawing=str(drawing.absolute()), drawn_from=_hash_of_drawing(drawing))
     with new_folder(out) as made:
@@ -171,6 +176,7 @@ class Source:
     certificate: Certificate
     method: Elixir
     kept: KeptAnswers
+    own: tuple[torch.Tensor, torch.Tensor]
     draw: Draw | None
     stated: Mapping[str, Any]
 
@@ -188,7 +194,9 @@ class Source:
             raise damaged_answers(release) from None
         stated = json.loads((release / NAME).read_bytes())
         draw = _draw(release, certificate) if drawing is None else _draw_of_another(drawing, release, stated)
-        return Source(certificate=certificate, method=method, kept=kept, draw=draw, stated=stated)
+        found = read_release(release)
+        own = torch.from_numpy(found.x), torch.from_numpy(found.y)
+        return Source(certificate=certificate, method=method, kept=kept, own=own, draw=draw, stated=stated)
 
 
 def _draw(release: Path, certificate: Certificate) -> Draw | None:
@@ -209,13 +217,13 @@ def _draw_of_another(drawing: Path, release: Path, stated: Mapping[str, Any]) ->
         raise BadInput(
             f"The set in {drawing} was not distilled from {release}, so the new set's certificate would not state all that it is "
             "made of. Take a set of this release, or make one.",
-            f"limbeck distil {release} --generator 1500 --out NEW",
+            f"limbeck distil {release} --generator auto --out NEW",
         )
     draw = _draw(drawing, found)
     if draw is None:
         raise BadInput(
             f"The set in {drawing} has no generator to start from.",
-            f"limbeck distil {release} --generator 1500 --out NEW",
+            f"limbeck distil {release} --generator auto --out NEW",
         )
     return draw
 
@@ -236,6 +244,7 @@ def _carry_out(out: Path, work: Work, source: Source, reporter: Reporter, every:
         method=source.method,
         schema=certificate.public_assumptions,
         kept=source.kept,
+        own=source.own,
         wanted=work.wanted,
         device=torch.device("cpu"),
     ).run(source.draw, log)

@@ -143,11 +143,15 @@ def _facts(side: Side) -> dict[str, str]:
 
 def _means(side: Side) -> dict[str, str]:
     return {
-        f"{row.model}, {table.test}, {table.preset}, {table.labels} labels": views.percent(row.mean)
+        f"{row.model}, {table.test}, {table.preset}, {table.labels} labels{_size(table)}": views.percent(row.mean)
         + ("" if row.std is None else f" ± {row.std:.2f}")
         for table in side.tables
         for row in table.rows
     }
+
+
+def _size(table: ScoreTable) -> str:
+    return "" if table.size is None else f", averaged down to {table.size} pixels a side"
 
 
 def _pictures(first: Side, second: Side) -> list[tuple[str, Strip | None, Strip | None]]:

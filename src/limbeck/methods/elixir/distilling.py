@@ -2,14 +2,16 @@
 
 Each step moves a part of the pictures of every class towards one answer that was given before; all pictures are moved equally
 often. A picture has Adam moments and an average of its own, so a large set costs as much for each picture as a small one. The
-pictures start from a generator, where there is one, else from samples of the Gaussian model of each class, as the first set did.
+pictures start from a generator, where there is one, else from copies of the release's own, which parts and chance drive apart;
+or from samples of the Gaussian model of each class, as the first set did.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,19 +19,23 @@ from torch import Tensor
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, SyntheticSet
 from limbeck.methods.elixir.answers import KeptAnswers
-from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
+from limbeck.methods.elixir.generating import SMOOTH, UPSAMPLING, GeneratorFit, GeneratorSchedule
 from limbeck.methods.elixir.initial_set import bought_model, initial_set
 from limbeck.methods.elixir.method import SLOWEST, Elixir
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.elixir.snapping import snapped
-from limbeck.methods.elixir.working_size import at_size
+from limbeck.methods.elixir.working_size import LARGE, at_size
 from limbeck.methods.parts.matching import shared_out
 from limbeck.methods.settings import check_settings, setting
 from limbeck.nets.features.pooled import enlarged, pooled
 from limbeck.privacy.schema import Schema
 
 BETAS = (0.9, 0.99)
-GENERATOR, FIRST, AUTO = "generator", "first", "auto"
+GENERATOR, OWN, FIRST, AUTO, USUAL = "generator", "release", "first", "auto", "usual"
+DRAWN = (GENERATOR, AUTO, USUAL)  # starts from a generator, where there is one
+STIR = 0.05  # noise that tells copies of a picture apart, of pixels in [-1, 1]
+USUAL_STEPS = 2500  # of a generator, for whoever leaves it open
+BEFORE: Mapping[str, Any] = {"kind": UPSAMPLING, "half": False}  # of runs that say nothing of these
 # Pictures in [-1, 1] for these labels, from random numbers: the generator of a release.
 Draw = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -43,30 +49,37 @@ class Distillation:
     updates    how often each picture is moved; 0 leaves the start as it is
     part       of each class, pictures that one step moves
     eta        step size of Adam, falling; average: decay of each picture's average
-    start      from a generator or from the first set's model; auto: a generator, where there is one
+    start      from a generator, from the release's own pictures or from the first set's model; usual: a generator, where there is
+               one, else the release's own. auto: else the model, as it was before version 0.7.0
     generator  steps of a new generator that is matched first, and released; 0: none
-    width, latent, pictures, answers
-               of that generator: maps, random numbers, pictures of each class and answers in a step
+    kind, width, latent, pictures, answers
+               of that generator: network, maps, random numbers, pictures of each class and answers in a step. The network of
+               pictures above 48 pixels is 'upsampling', whose weights do not grow so fast with them
+    half       whether its products run in bfloat16, where the CPU has it
     """
 
     per_class: int = setting(500, least=1, most=MOST_PER_CLASS)
     rows: int | None = setting(None, least=1, most=10_000_000)
     seed: int = setting(0, least=0, most=2**31 - 1)
-    updates: int = setting(400, least=0, most=1_000_000)
+    updates: int = setting(1000, least=0, most=1_000_000)
     part: int = setting(50, least=1)
     eta: float = setting(0.02, above=0)
     average: float = setting(0.98, least=0, below=1)
-    start: str = setting(AUTO, choices=(AUTO, GENERATOR, FIRST))
+    start: str = setting(USUAL, choices=(USUAL, GENERATOR, OWN, FIRST, AUTO))
     generator: int = setting(0, least=0, most=1_000_000)
-    width: int = setting(16, least=1, most=4096)
+    kind: str = setting(AUTO, choices=(AUTO, SMOOTH, UPSAMPLING))
+    width: int | None = setting(None, least=1, most=4096)
     latent: int = setting(24, least=1, most=4096)
     pictures: int = setting(20, least=1, most=MOST_PER_CLASS)
     answers: int = setting(2, least=1, most=1000)
+    half: bool = setting(True)
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if not self.updates and self.start == FIRST and not self.generator:
-            raise BadSettings("updates=0 with start=first makes nothing new; choose more updates or another start.")
+        if not self.updates and self.start in (FIRST, OWN) and not self.generator:
+            raise BadSettings(
+                f"updates=0 with start={self.start} makes nothing new; choose more updates or another start."
+            )
 
     def check(self, classes: int, has_generator: bool) -> None:
         """Refuse what makes no sense for a release, before anything is written."""
@@ -74,7 +87,11 @@ class Distillation:
             raise BadSettings(f"rows={self.rows} is less than one picture for each of {classes} classes.")
         if self.start == GENERATOR and not (self.generator or has_generator):
             raise BadSettings(
-                "start=generator needs a generator, and the release has none; choose start=first or --generator 1500."
+                "start=generator needs a generator, and the release has none; choose start=release or --generator auto."
+            )
+        if not (self.updates or self.generator or has_generator):
+            raise BadSettings(
+                "updates=0 makes nothing new where there is no generator; choose more updates or --generator auto."
             )
 
     def labels(self, classes: int) -> Tensor:
@@ -83,27 +100,29 @@ class Distillation:
             counts = shared_out(self.rows, [1.0] * classes)
         return torch.arange(classes).repeat_interleave(torch.tensor(counts))
 
-    @property
-    def schedule(self) -> GeneratorSchedule | None:
+    def schedule(self, shape: tuple[int, ...]) -> GeneratorSchedule | None:
         if not self.generator:
             return None
-        sizes = {"pictures": self.pictures, "answers": self.answers, "latent": self.latent, "width": self.width}
-        return GeneratorSchedule(steps=self.generator, **sizes)
+        small = self.kind == SMOOTH or (self.kind == AUTO and max(shape[1:]) <= LARGE)
+        kind, width = (SMOOTH, 32) if small else (UPSAMPLING, 16)
+        sizes = {"pictures": self.pictures, "answers": self.answers, "latent": self.latent}
+        return GeneratorSchedule(steps=self.generator, kind=kind, width=self.width or width, half=self.half, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Distiller:
-    """method: as the source's certificate states it; its questions are put again."""
+    """method: as the source's certificate states it; its questions are put again. own: the source's pictures and labels."""
 
     method: Elixir
     schema: Schema
     kept: KeptAnswers
+    own: tuple[Tensor, Tensor]
     wanted: Distillation
     device: torch.device
 
     def run(self, draw: Draw | None, logbook: Logbook) -> SyntheticSet:
         """draw: of the source's generator, where it has one."""
-        wanted, schedule = self.wanted, self.wanted.schedule
+        wanted, schedule = self.wanted, self.wanted.schedule(self.schema.shape)
         labels = wanted.labels(len(self.schema.classes)).to(self.device)
         work = at_size(self.schema, self.method.size)
         fit = None if schedule is None else self._fit(schedule)
@@ -136,10 +155,13 @@ class Distiller:
 
     def _start(self, labels: Tensor, draw: Draw | None) -> Tensor:
         rng, work = self._rng("start", 0), at_size(self.schema, self.method.size)
-        if draw is None or self.wanted.start == FIRST:
-            model = bought_model(work, self.kept.ask, self.kept.sizes)
-            return initial_set(model, labels.cpu(), work, rng).to(self.device)
-        return pooled(draw(labels, rng), work.shape[1:]).to(self.device).clamp(-1, 1)
+        if draw is not None and self.wanted.start in DRAWN:
+            return pooled(draw(labels, rng), work.shape[1:]).to(self.device).clamp(-1, 1)
+        if self.wanted.start in (OWN, USUAL):
+            made = pooled(copies(*self.own, labels.cpu(), rng), work.shape[1:])
+        else:
+            made = initial_set(bought_model(work, self.kept.ask, self.kept.sizes), labels.cpu(), work, rng)
+        return made.to(self.device)
 
     def _answers(self) -> Rematching:
         pool = self.method.pool_of_one(self.schema, self.device)
@@ -164,6 +186,16 @@ class Distiller:
     def _rng(self, point: str, step: int) -> torch.Generator:
         """Apart from the random numbers of the source, which had a seed of its own."""
         return self.method.rng("distil", self.wanted.seed, point, step)
+
+
+def copies(pictures: Tensor, of: Tensor, labels: Tensor, rng: torch.Generator) -> Tensor:
+    """Of the pictures of each class, in turn, as many as `labels`, which are sorted, ask for; no two of them quite alike."""
+    rows = []
+    for index, count in enumerate(torch.bincount(labels).tolist()):
+        own = torch.nonzero(of == index)[:, 0]
+        rows.append(own[torch.arange(count) % len(own)])
+    found = pictures[torch.cat(rows)]
+    return (found + STIR * torch.randn(found.shape, generator=rng)).clamp(-1, 1)
 
 
 class Pictures:

@@ -38,8 +38,22 @@ class DCGAN(nn.Module):
         maps = torch.relu(self.deconv1(pixel_norm(maps)))[:, :, : self.cropped[0], : self.cropped[1]]
         maps = torch.relu(self.deconv2(pixel_norm(maps)))
         # The papers end in a sigmoid; this is the same, stretched to [-1, 1].
-        pictures: Tensor = torch.tanh(self.deconv3(pixel_norm(maps)) / 2)
+        pictures: Tensor = torch.tanh(self.finished(self.deconv3(pixel_norm(maps))) / 2)
         return pictures[:, :, : self.sides[0], : self.sides[1]]
+
+    def finished(self, pictures: Tensor) -> Tensor:
+        """What becomes of the last layer's numbers before they are bounded."""
+        return pictures
+
+
+class SmoothDCGAN(DCGAN):
+    """The same without a checkerboard. A transposed convolution of stride 2 makes even and odd pixels by weights of their own; a
+    weighted mean over three neighbours, 1 2 1 along either axis, lets no pattern pass that changes its sign at every pixel."""
+
+    def finished(self, pictures: Tensor) -> Tensor:
+        across = F.pad(pictures, (1, 1, 1, 1), mode="replicate")
+        down = (across[:, :, :-2] + 2 * across[:, :, 1:-1] + across[:, :, 2:]) / 4
+        return (down[..., :-2] + 2 * down[..., 1:-1] + down[..., 2:]) / 4
 
 
 def pixel_norm(maps: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from limbeck.errors import BadInput
 from limbeck.nets.architectures.network import Shape
 from limbeck.nets.generators.datalens import DataLensGenerator
-from limbeck.nets.generators.dcgan import DCGAN
+from limbeck.nets.generators.dcgan import DCGAN, SmoothDCGAN
 from limbeck.nets.generators.merf import MerfGenerator
 from limbeck.nets.generators.upsampling import UpsamplingGenerator
 
@@ -27,7 +27,7 @@ class GeneratorSpec:
     """A kind of generator, its size and where its latents come from.
 
     latent: random numbers that a record is made from. law: how they are drawn.
-    width: filters of the last hidden map (dcgan, datalens, upsampling); the other kinds have a fixed size.
+    width: filters of the last hidden map (dcgan, smooth_dcgan, datalens, upsampling); the other kinds have a fixed size.
     fitted: how many fixed latents per class it was trained on; 0 if they were drawn afresh at every step.
     """
 
@@ -75,6 +75,10 @@ def _dcgan(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return DCGAN(shape, classes, spec.latent, spec.width)
 
 
+def _smooth_dcgan(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
+    return SmoothDCGAN(shape, classes, spec.latent, spec.width)
+
+
 def _merf(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return MerfGenerator(shape, classes, spec.latent)
 
@@ -93,6 +97,7 @@ def _upsampling(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
 
 _BUILDERS: dict[str, Callable[[GeneratorSpec, Shape, int], nn.Module]] = {
     "dcgan": _dcgan,
+    "smooth_dcgan": _smooth_dcgan,
     "merf": _merf,
     "merf_normed": _merf_normed,
     "datalens": _datalens,
