@@ -72,6 +72,7 @@ ROWS = {
     "dpmix-mnist": Row("mnist", ("--method", "dpmix", "--epsilon", "1"), IMAGE),
     "dpmix-mnist-epsilon-10": Row("mnist", ("--method", "dpmix", "--epsilon", "10"), IMAGE),
     "dphp-mnist": Row("mnist", ("--method", "dphp", "--epsilon", "1"), IMAGE, 74.20, 1.0),
+    "dpcgan-mnist": Row("mnist", ("--method", "dpcgan", "--epsilon", "1"), IMAGE),
     "dpcgan-mnist-epsilon-10": Row("mnist", ("--method", "dpcgan", "--epsilon", "10"), IMAGE, 52.5, 10.0),
     "dpgan-mnist-epsilon-10": Row("mnist", ("--method", "dpgan", "--epsilon", "10"), IMAGE, 80.11, 10.0),
     "dpsinkhorn-mnist": Row("mnist", ("--method", "dpsinkhorn", "--epsilon", "1"), IMAGE, 55.43, 1.0),
