@@ -3,6 +3,7 @@
     python -m benchmarks.generated_tables twins      two facts in two columns each (school and years, zip and state)
     python -m benchmarks.generated_tables classes    12 classes, the rarest of 20 records; amounts with a mass at 0
     python -m benchmarks.generated_tables turned     the same, but rare classes have the small amounts in place of the large ones
+    python -m benchmarks.generated_tables campaign   nine per cent of the records answer a call, by many columns a little
     python -m benchmarks.generated_tables product    a number to predict that is the product of two columns
 
 Each is drawn by fixed seeds, written as CSV, drafted by `limbeck schema draft` with every entry taken as public, and made by
@@ -66,6 +67,25 @@ def classes(rng: np.random.Generator, turned: bool = False) -> pd.DataFrame:
     })  # fmt: skip
 
 
+def campaign(rng: np.random.Generator) -> pd.DataFrame:
+    count = 40_000
+    age = rng.gamma(9, 4.6, count).clip(18, 95).astype(int)
+    work = np.where(
+        age > 62, "retired", rng.choice(["office", "manual", "technical", "service", "student", "none"], count)
+    )
+    is_new = rng.random(count) < 0.82
+    before = np.where(is_new, "unknown", rng.choice(["no", "other", "yes"], count, p=[0.6, 0.22, 0.18]))
+    month, seconds = rng.integers(1, 13, count), np.exp(rng.normal(5.2, 0.9, count)).clip(0, 5000).round()
+    calls, money = rng.geometric(0.4, count).clip(1, 60), rng.normal(1000, 2500, count).clip(-8000, 100_000).round()
+    odds = -4.3 + 1.4 * np.log1p(seconds / 100) + 2.2 * (before == "yes") + 0.6 * np.isin(work, ["student", "retired"])
+    odds += 1.3 * np.isin(month, [3, 9, 10, 12]) - 0.12 * calls - 0.3 * (money < 0) + 0.8 * (age > 60) * (seconds > 200)
+    return pd.DataFrame({
+        "age": age, "work": work, "money": money.astype(int), "seconds": seconds.astype(int), "calls": calls,
+        "days": np.where(is_new, -1, rng.integers(1, 400, count)), "before": before, "month": [f"m{each}" for each in month],
+        "label": np.where(rng.random(count) < 1 / (1 + np.exp(-odds)), "yes", "no"),
+    })  # fmt: skip
+
+
 def product(rng: np.random.Generator) -> pd.DataFrame:
     count = 60_000
     one, two, group = rng.normal(0, 1, count), rng.normal(0, 1, count), rng.choice(4, count)
@@ -79,6 +99,7 @@ TABLES: dict[str, Callable[[np.random.Generator], pd.DataFrame]] = {
     "twins": twins,
     "classes": classes,
     "turned": partial(classes, turned=True),
+    "campaign": campaign,
     "product": product,
 }
 
