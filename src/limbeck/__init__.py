@@ -61,7 +61,7 @@ __all__ = [
     "set_budget",
     "verify",
 ]
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 
 
 def __getattr__(name: str) -> Any:
