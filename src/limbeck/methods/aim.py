@@ -29,12 +29,10 @@ import numpy as np
 import torch
 
 from limbeck.errors import BadSettings
-from limbeck.methods.base import MOST_PER_CLASS, Chosen, Logbook, Method, SyntheticSet, given
+from limbeck.methods.base import Chosen, Logbook, SyntheticSet, given
 from limbeck.methods.graphical.columns import (
-    MOST_ROWS,
     Columns,
     ask_columns,
-    check_table,
     column_count,
     columns_queries,
     measurement,
@@ -42,6 +40,7 @@ from limbeck.methods.graphical.columns import (
 )
 from limbeck.methods.graphical.fitting import Measurement, fitted
 from limbeck.methods.graphical.junction_tree import Clique, JunctionTree
+from limbeck.methods.graphical.method import MarginalMethod
 from limbeck.methods.graphical.model import GraphicalModel
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import Choice, ClippedSum, Query
@@ -59,7 +58,7 @@ class AIMChosen(Chosen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AIM(Method):
+class AIM(MarginalMethod):
     """rows, per_class: as in mosaic. R: rounds; none: 5 for every two columns. M: answers about marginals; none: 16 for each
     column, as in the paper. columns, choices: shares of the budget for the first two answers and for all choices. bins: of a
     numeric column, about. degree: columns of a tuple. size: cells of the model, at most, in millions. T: steps of mirror descent
@@ -69,23 +68,14 @@ class AIM(Method):
     title: ClassVar[str] = "AIM: adaptive marginals and a graphical model"
     paper: ClassVar[str] = "McKenna, Mullins, Sheldon, Miklau: AIM: an adaptive and iterative mechanism (VLDB 2022)"
     needs: ClassVar[str] = "tables; minutes of one core"
-    sized_by_rows: ClassVar[bool] = True
 
-    per_class: int = setting(0, least=0, most=MOST_PER_CLASS)
-    rows: int | None = setting(None, least=1, most=MOST_ROWS)
     R: int | None = setting(None, least=1, most=10_000)
     M: int | None = setting(None, least=1, most=100_000)
     columns: float = setting(0.1, above=0, below=0.5)
     choices: float = setting(0.1, above=0, below=0.5)
-    bins: int = setting(20, least=2, most=1000)
     degree: int = setting(2, least=1, most=4)
     size: float = setting(0.3, above=0, most=100)
     T: int = setting(40, least=1)
-    sigma: float | None = setting(None, above=0)
-
-    @property
-    def fixed_noise(self) -> float | None:
-        return self.sigma
 
     def chosen(self, schema: Schema, epsilon: float | None = None) -> AIMChosen:
         columns = column_count(schema)
@@ -96,9 +86,6 @@ class AIM(Method):
         super().__post_init__()
         if self.R is not None and self.M is not None and self.M < self.R:
             raise BadSettings(f"Every round takes an answer, so M={self.M} must be at least R={self.R}.")
-
-    def check(self, schema: Schema) -> None:
-        check_table(self.name, schema, self.rows, self.per_class)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         at = self.chosen(schema)

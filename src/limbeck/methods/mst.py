@@ -21,12 +21,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet
+from limbeck.methods.base import Logbook, SyntheticSet
 from limbeck.methods.graphical.columns import (
-    MOST_ROWS,
     Columns,
     ask_columns,
-    check_table,
     column_count,
     columns_queries,
     measurement,
@@ -34,6 +32,7 @@ from limbeck.methods.graphical.columns import (
 )
 from limbeck.methods.graphical.fitting import Measurement, fitted
 from limbeck.methods.graphical.junction_tree import Clique, JunctionTree
+from limbeck.methods.graphical.method import MarginalMethod
 from limbeck.methods.graphical.model import GraphicalModel
 from limbeck.methods.settings import setting
 from limbeck.privacy.queries import Choice, ClippedSum, Query
@@ -44,7 +43,7 @@ THIRD = 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class MST(Method):
+class MST(MarginalMethod):
     """rows, per_class: as in mosaic. bins: of a numeric column, about. T: steps of mirror descent. sigma: noise std /
     sensitivity of all answers together."""
 
@@ -52,20 +51,8 @@ class MST(Method):
     title: ClassVar[str] = "MST: a tree of noised pairs"
     paper: ClassVar[str] = "McKenna, Miklau, Sheldon: Winning the NIST contest (JPC 2021)"
     needs: ClassVar[str] = "tables; seconds to a minute of one core"
-    sized_by_rows: ClassVar[bool] = True
 
-    per_class: int = setting(0, least=0, most=MOST_PER_CLASS)
-    rows: int | None = setting(None, least=1, most=MOST_ROWS)
-    bins: int = setting(20, least=2, most=1000)
     T: int = setting(1000, least=1)
-    sigma: float | None = setting(None, above=0)
-
-    @property
-    def fixed_noise(self) -> float | None:
-        return self.sigma
-
-    def check(self, schema: Schema) -> None:
-        check_table(self.name, schema, self.rows, self.per_class)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         edges = column_count(schema) - 1

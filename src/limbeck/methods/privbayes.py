@@ -28,18 +28,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from limbeck.methods.base import MOST_PER_CLASS, Logbook, Method, SyntheticSet
+from limbeck.methods.base import Logbook, SyntheticSet
 from limbeck.methods.graphical.columns import (
     LEAST_NOISE,
-    MOST_ROWS,
     Columns,
     ask_columns,
-    check_table,
     column_count,
     columns_queries,
     shared_out,
 )
 from limbeck.methods.graphical.junction_tree import Clique
+from limbeck.methods.graphical.method import MarginalMethod
 from limbeck.methods.graphical.network import Factor, lines
 from limbeck.methods.graphical.rows import Cells, cells_given
 from limbeck.methods.settings import setting
@@ -52,7 +51,7 @@ MOST_CANDIDATES = 1 << 23  # cells of all candidates of a choice; of more, those
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivBayes(Method):
+class PrivBayes(MarginalMethod):
     """rows, per_class: as in mosaic. k: parents of a column, at most. theta: records of a cell / std of its noise, at least.
     bins: of a numeric column, about. sigma: noise std / sensitivity of all answers together."""
 
@@ -60,21 +59,9 @@ class PrivBayes(Method):
     title: ClassVar[str] = "PrivBayes: a network of noised conditional tables"
     paper: ClassVar[str] = "Zhang, Cormode, Procopiuc, Srivastava, Xiao: PrivBayes (TODS 2017)"
     needs: ClassVar[str] = "tables; seconds to a minute of one core"
-    sized_by_rows: ClassVar[bool] = True
 
-    per_class: int = setting(0, least=0, most=MOST_PER_CLASS)
-    rows: int | None = setting(None, least=1, most=MOST_ROWS)
     k: int = setting(3, least=1, most=4)
     theta: float = setting(4.0, above=0)
-    bins: int = setting(20, least=2, most=1000)
-    sigma: float | None = setting(None, above=0)
-
-    @property
-    def fixed_noise(self) -> float | None:
-        return self.sigma
-
-    def check(self, schema: Schema) -> None:
-        check_table(self.name, schema, self.rows, self.per_class)
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         steps = column_count(schema) - 1
