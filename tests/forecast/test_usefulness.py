@@ -13,7 +13,7 @@ from scipy.stats import norm
 from benchmarks import forecast_fit
 from limbeck.forecast.fitted import MARGIN
 from limbeck.forecast.separation import accuracy_of, separation_of
-from limbeck.forecast.usefulness import USEFUL, Facts, epsilon_for, records_for, usefulness
+from limbeck.forecast.usefulness import USEFUL, epsilon_for, records_for, usefulness
 
 KEPT = json.loads((Path(__file__).parents[2] / "benchmarks" / "results" / "forecast-fit.json").read_text())
 HARD = Facts(method="elixir", kind="colour", classes=2, records=150, numbers=3072, epsilon=0.5, size=50)

@@ -12,7 +12,8 @@ from typing import Any
 
 from limbeck.errors import BadInput, LimbeckError
 from limbeck.forecast.duration import seconds_for, slowness
-from limbeck.forecast.usefulness import Facts, Usefulness, epsilon_for, is_close_to_chance, records_for, usefulness
+from limbeck.forecast.facts import Facts
+from limbeck.forecast.usefulness import Usefulness, epsilon_for, is_close_to_chance, records_for, usefulness
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.vault.ledger import Ledger
