@@ -51,10 +51,10 @@ from limbeck.vault.noise import Randomness
 
 RESULTS = Path(__file__).parent / "results"
 FIT, MORE, SPENT, SPENT_2, HELD_OUT = "fit", "more", "spent", "spent-2", "held-out"
-SEEDS = {FIT: 270, SPENT: 226640, SPENT_2: 817304, MORE: 50931}
-COUNTS = {FIT: 40, SPENT: 16, SPENT_2: 12, MORE: 96}
+SEEDS = {FIT: 270, SPENT: 226640, SPENT_2: 817304, MORE: 50931, HELD_OUT: 604417}
+COUNTS = {FIT: 40, SPENT: 16, SPENT_2: 12, MORE: 96, HELD_OUT: 16}
 # Each part has generated tables of its own: the first, and how many.
-GENERATED_TABLES = {FIT: (0, 6), SPENT: (6, 6), SPENT_2: (12, 6), MORE: (18, 24)}
+GENERATED_TABLES = {FIT: (0, 6), SPENT: (6, 6), SPENT_2: (12, 6), MORE: (18, 24), HELD_OUT: (42, 6)}
 KINDS = ("grey", "table", "colour", "grey", "table", "many", "grey", "table")  # by the number of a case
 TABLES = (("adult", 0.4), ("breast-cancer", 0.15), ("wine", 0.1), (GENERATED, 0.35))
 MOST = {"digits": 130, "adult": 7000, "breast-cancer": 120, "wine": 30}
