@@ -115,7 +115,7 @@ def test_pictures_that_no_sub_folder_gives_a_class_are_counted(tmp_path: Path, c
     (tmp_path / "flat").mkdir()
     for name in ("a.png", "b.png"):
         (tmp_path / "flat" / name).write_bytes(some.read_bytes())
-    with pytest.raises(DataUnreadable, match="holds no image.*; 2 lie in it without a sub-folder"):
+    with pytest.raises(DataUnreadable, match=r"holds no image.*; 2 lie in it without a sub-folder"):
         draft(tmp_path / "flat")
 
 

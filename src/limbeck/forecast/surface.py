@@ -32,9 +32,9 @@ WAY, PLACE, WEIGHT = 0, slice(1, 5), 5  # the columns of a table of cases
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Surface:
-    """curves: by name, what is kept at best, level and power of the noise, and how that grows with the numbers of a record and with
-    the classes. size: the power of the set's size. hardness: of each kind, where nobody says what real records give. cases: of
-    each its way, its place and its weight."""
+    """curves: by name, what is kept at best, level and power of the noise, and how that grows with the numbers of a record and
+    with the classes. size: the power of the set's size. hardness: of each kind, where nobody says what real records give. cases:
+    of each its way, its place and its weight."""
 
     curves: dict[str, dict[str, float]]
     size: float
@@ -52,8 +52,8 @@ class Surface:
         return self.at(facts, self.moved(facts))
 
     def at(self, facts: Facts, moved: float, margin: dict[str, float] | None = None, doubt: float = 0.0) -> float:
-        """moved: off the curve. doubt: -1 and 1 at the ends of the margin, whose `signal` is the logarithm of how much more or less
-        the records may say, and whose `share` is of the distance."""
+        """moved: off the curve. doubt: -1 and 1 at the ends of the margin, whose `signal` is the logarithm of how much more or
+        less the records may say, and whose `share` is of the distance."""
         margin = margin or {"signal": 0.0, "share": 0.0}
         signals = np.array([facts.signal + doubt * margin["signal"]])
         curve = self.curve(facts, self.apart(facts), signals, 1 + doubt * margin["share"])[0]
