@@ -104,7 +104,7 @@ def test_what_other_sets_were_off_never_makes_more_records_worth_less(kind: str,
 def test_a_case_moves_the_forecast_of_those_that_are_like_it_and_of_no_other() -> None:
     surface = shipped()
     alone = replace(surface, cases=np.zeros((0, 6)))
-    facts = replace(HARD, kind="grey", numbers=784, epsilon=1.0, real_accuracy=97.0)
+    facts = replace(HARD, kind="grey", numbers=784, records=40.0, epsilon=1.0, real_accuracy=97.0)
     assert alone.moved(facts) == pytest.approx(0, abs=0.01)
     at = place(facts, surface.apart(facts))
     one = replace(surface, cases=np.array([[0.0, *at, 6.0]]))
