@@ -125,7 +125,7 @@ def warning_of(facts: Facts, useful: Usefulness | None) -> str | None:
     return (
         f"This set may be close to guessing: about {useful.accuracy:.0f} % ({useful.low:.0f} to {useful.high:.0f}) where "
         f"guessing gives {useful.chance:.0f} %, from "
-        f"{facts.records * facts.classes:,.0f} records at epsilon {facts.epsilon:g}. {needed}"
+        f"{facts.records * facts.classes:,.0f} records at epsilon {facts.epsilon:.3g}. {needed}"
     )
 
 
