@@ -1,6 +1,7 @@
 """Fits the forecast of usefulness to scored public sets, and says how far it is off on those that it has not seen.
 
-    python -m benchmarks.forecast_fit   writes results/forecast-fit.json, forecast/fitted.py and a table of docs/forecast.md
+    python -m benchmarks.forecast_fit           writes results/forecast-fit.json, forecast/fitted.py, a table of docs/forecast.md
+    python -m benchmarks.forecast_fit --score   the same without a fit: the held-out cases are scored by what is shipped
 
 Points are the small cases of `benchmarks.forecast_cases` and kept results of whole public sets. Curves and corrections are fitted
 with every case's own hardness, from what a usual model reaches on its real records; what is assumed where nobody says it are
@@ -29,8 +30,10 @@ from scipy.optimize import least_squares
 from benchmarks.forecast_cases import FIT, HELD_OUT, MORE, SPENT, SPENT_2
 from limbeck.forecast.duration import START
 from limbeck.forecast.facts import Facts
+from limbeck.forecast.fitted import MARGIN, MARGIN_SAID
 from limbeck.forecast.separation import accuracies_of, accuracy_of, separation_of
 from limbeck.forecast.surface import BEST, WAYS, Surface, ease, kept_share, likeness, place, weights
+from limbeck.forecast.usefulness import shipped
 
 RESULTS = Path(__file__).parent / "results"
 FITTED = Path(__file__).parents[1] / "src" / "limbeck" / "forecast" / "fitted.py"
@@ -299,48 +302,73 @@ def margins(seen: Sequence[Point], by: Sequence[Forecaster]) -> dict[str, dict[s
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--unscored", action="store_true", help="leave the held-out cases alone")
     options.add_argument(
-        "--unscored", action="store_true", help="leave the held-out cases alone: while the form is chosen"
+        "--score", action="store_true", help="score the held-out cases by what is shipped; fit nothing"
     )
-    every = points(SEEN if options.parse_args().unscored else (*SEEN, HELD_OUT))
+    asked = options.parse_args()
+    result = scored() if asked.score else refitted((*SEEN,) if asked.unscored else (*SEEN, HELD_OUT))
+    (RESULTS / "forecast-fit.json").write_text(json.dumps(result, indent=1) + "\n")
+    state(result)
+    print(json.dumps({name: result[name] for name in ("held_out", "each_left_out_in_turn", "seconds")}, indent=1))
+
+
+def refitted(parts: Sequence[str]) -> dict[str, Any]:
+    every = points(parts)
     seen, held = ([point for point in every if point.held_out is out] for out in (False, True))
-    surface = fitted(seen)
-    said, unsaid = Forecaster(surface, True), Forecaster(surface, False)
-    alone = left_out(seen)
+    surface, alone = fitted(seen), left_out(seen)
+    by = Forecaster(surface, True), Forecaster(surface, False)
     margin_said, margin = (margins(seen, [each[which] for each in alone]) for which in (0, 1))
-    result: dict[str, Any] = {
+    write(surface, margin, margin_said)
+    return {
         "command": COMMAND,
         "held_out": {
-            "real_accuracy_said": summary(held, [said] * len(held), margin_said),
-            "nothing_said": summary(held, [unsaid] * len(held), margin),
+            "real_accuracy_said": summary(held, [by[0]] * len(held), margin_said),
+            "nothing_said": summary(held, [by[1]] * len(held), margin),
         },
         "each_left_out_in_turn": {
             "real_accuracy_said": summary(seen, [each[0] for each in alone], margin_said),
             "nothing_said": summary(seen, [each[1] for each in alone], margin),
         },
         "seconds": {part: times(part) for part in (HELD_OUT, *SEEN)},
-        "cases": [
-            {
-                "case": point.name,
-                "held_out": point.held_out,
-                "accuracy": round(point.accuracy, 2),
-                "sets": len(point.sets),
-                "real_accuracy": point.facts.real_accuracy,
-                "forecast": round(unsaid(point), 2),
-                "between": [round(end, 1) for end in unsaid.interval(point, margin[point.facts.kind])],
-                "forecast_where_real_accuracy_is_said": round(said(point), 2),
-                "between_where_real_accuracy_is_said": [
-                    round(end, 1) for end in said.interval(point, margin_said[point.facts.kind])
-                ],
-            }
-            for point in every
-        ],
+        "cases": [listed(point, *by, margin_said, margin) for point in every],
     }
-    (RESULTS / "forecast-fit.json").write_text(json.dumps(result, indent=1) + "\n")
-    write(surface, margin, margin_said)
-    state(result)
-    shown = {name: result[name] for name in ("held_out", "each_left_out_in_turn", "seconds")}
-    print(json.dumps({**shown, "curves": surface.curves, "hardness": surface.hardness, "margin": margin}, indent=1))
+
+
+def scored() -> dict[str, Any]:
+    """The kept result, with the held-out cases scored by what is shipped. Nothing is fitted, so nothing can follow them."""
+    result: dict[str, Any] = json.loads((RESULTS / "forecast-fit.json").read_text())
+    held = [point for point in points((HELD_OUT,)) if point.held_out]
+    by = Forecaster(shipped(), True), Forecaster(shipped(), False)
+    result["held_out"] = {
+        "real_accuracy_said": summary(held, [by[0]] * len(held), MARGIN_SAID),
+        "nothing_said": summary(held, [by[1]] * len(held), MARGIN),
+    }
+    result["seconds"][HELD_OUT] = times(HELD_OUT)
+    others = [case for case in result["cases"] if not case["held_out"]]
+    result["cases"] = [*others, *(listed(point, *by, MARGIN_SAID, MARGIN) for point in held)]
+    return result
+
+
+def listed(
+    point: Point,
+    said: Forecaster,
+    unsaid: Forecaster,
+    margin_said: dict[str, dict[str, float]],
+    margin: dict[str, dict[str, float]],
+) -> dict[str, Any]:
+    kind = point.facts.kind
+    return {
+        "case": point.name,
+        "held_out": point.held_out,
+        "accuracy": round(point.accuracy, 2),
+        "sets": len(point.sets),
+        "real_accuracy": point.facts.real_accuracy,
+        "forecast": round(unsaid(point), 2),
+        "between": [round(end, 1) for end in unsaid.interval(point, margin[kind])],
+        "forecast_where_real_accuracy_is_said": round(said(point), 2),
+        "between_where_real_accuracy_is_said": [round(end, 1) for end in said.interval(point, margin_said[kind])],
+    }
 
 
 def left_out(seen: Sequence[Point]) -> list[tuple[Forecaster, Forecaster]]:
