@@ -51,6 +51,13 @@ def test_the_page_states_the_kept_errors() -> None:
                 assert " | ".join(map(str, cells)) in page, part
 
 
+def test_on_cases_that_no_fit_has_seen_it_is_what_was_wanted_of_it() -> None:
+    """By at least twelve, of all kinds, where it is said how hard the data is."""
+    stated = KEPT["held_out"]["real_accuracy_said"]
+    assert stated["cases"] >= 12 and set(stated["by_kind"]) == {"grey", "colour", "table"}
+    assert stated["mean_absolute_error"] < 5
+
+
 def test_margins_are_wide_where_noise_begins_to_win_and_narrow_where_it_has_not() -> None:
     """Of easy data sets of the very same plan differ by tens of points in between."""
     facts = replace(HARD, kind="grey", numbers=784, epsilon=1.0, real_accuracy=99.0)
