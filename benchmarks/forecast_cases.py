@@ -1,7 +1,9 @@
 """Cases that the forecast of usefulness is fitted to and tried on: small public sets, made by the default method and scored.
 
     python -m benchmarks.forecast_cases fit --root DATA         adds to results/forecast-cases-fit.json
-    python -m benchmarks.forecast_cases spent --root DATA       the same of those that were held out of an earlier fit
+    python -m benchmarks.forecast_cases more --root DATA        the same of more cases to fit
+    python -m benchmarks.forecast_cases spent --root DATA       the same of those that were held out of an earlier fit,
+    python -m benchmarks.forecast_cases spent-2 --root DATA     and of the one after it
     python -m benchmarks.forecast_cases held-out --root DATA    the same of cases that no fit sees
 
 A case is a data set, some of its classes, so many records of each, an epsilon, a size of the set and, of grey pictures, of the
@@ -48,10 +50,11 @@ from limbeck.vault.local import LocalVault
 from limbeck.vault.noise import Randomness
 
 RESULTS = Path(__file__).parent / "results"
-FIT, SPENT, HELD_OUT = "fit", "spent", "held-out"
-SEEDS = {FIT: 270, SPENT: 226640, HELD_OUT: 817304}
-COUNTS = {FIT: 40, SPENT: 16, HELD_OUT: 12}
-FIRST_GENERATED = {FIT: 0, SPENT: 6, HELD_OUT: 12}  # each part has generated tables of its own
+FIT, MORE, SPENT, SPENT_2, HELD_OUT = "fit", "more", "spent", "spent-2", "held-out"
+SEEDS = {FIT: 270, SPENT: 226640, SPENT_2: 817304, MORE: 50931, HELD_OUT: 604417}
+COUNTS = {FIT: 40, SPENT: 16, SPENT_2: 12, MORE: 96, HELD_OUT: 16}
+# Each part has generated tables of its own: the first, and how many.
+GENERATED_TABLES = {FIT: (0, 6), SPENT: (6, 6), SPENT_2: (12, 6), MORE: (18, 24), HELD_OUT: (42, 6)}
 KINDS = ("grey", "table", "colour", "grey", "table", "many", "grey", "table")  # by the number of a case
 TABLES = (("adult", 0.4), ("breast-cancer", 0.15), ("wine", 0.1), (GENERATED, 0.35))
 MOST = {"digits": 130, "adult": 7000, "breast-cancer": 120, "wine": 30}
@@ -70,7 +73,8 @@ def _drawn(number: int, part: str, rng: np.random.Generator) -> dict[str, Any]:
     if kind == "table":
         data = str(rng.choice([name for name, _ in TABLES], p=[share for _, share in TABLES]))
         if data == GENERATED:
-            data += str(int(rng.integers(6)) + FIRST_GENERATED[part])
+            first, count = GENERATED_TABLES[part]
+            data += str(int(rng.integers(count)) + first)
         each = _between(rng, 15 if data == "wine" else 40, MOST.get(data, 1500))
         return {"data": data, "classes": None, "each": each, "epsilon": epsilon, "per_class": None, "side": None}
     if kind == "many":
@@ -180,7 +184,7 @@ def measure(case: dict[str, Any], root: Path, keep: Path, kept: dict[str, Any]) 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("part", choices=(FIT, SPENT, HELD_OUT))
+    options.add_argument("part", choices=tuple(SEEDS))
     options.add_argument("--root", type=Path)
     options.add_argument("--keep", type=Path, default=KEEP)
     options.add_argument("--numbers", help="only these, as 3:20")

@@ -1,11 +1,12 @@
 """Fits the forecast of usefulness to scored public sets, and says how far it is off on those that it has not seen.
 
-    python -m benchmarks.forecast_fit   writes results/forecast-fit.json, forecast/fitted.py and a table of docs/forecast.md
+    python -m benchmarks.forecast_fit           writes results/forecast-fit.json, forecast/fitted.py, a table of docs/forecast.md
+    python -m benchmarks.forecast_fit --score   the same without a fit: the held-out cases are scored by what is shipped
 
-Points are the small cases of `benchmarks.forecast_cases` and kept results of whole public sets. The curves are fitted with every
-case's own hardness, from what a usual model reaches on its real records; what is assumed where nobody says it are middles of
-those. All of this sees the cases of the parts "fit" and "spent" and the kept results alone; those of "held-out" are
-only scored. Without them it also says what is off if every case in turn is left out of the fit; of tables, if its whole data
+Points are the small cases of `benchmarks.forecast_cases` and kept results of whole public sets. Curves and corrections are fitted
+with every case's own hardness, from what a usual model reaches on its real records; what is assumed where nobody says it are
+middles of those. All of this sees every part but "held-out", and the kept results; the held-out cases are only scored.
+Without them it also says what is off if every case in turn is left out of the fit; of tables, if its whole data
 set is, because tables differ more than pictures do (of Adult, the only one of many records, one case at a time). Margins are the
 narrowest that 80 % of the single sets lie within then.
 """
@@ -17,7 +18,7 @@ import json
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from benchmarks.forecast_cases import FIT, HELD_OUT, SPENT
+from benchmarks.forecast_cases import FIT, HELD_OUT, MORE, SPENT, SPENT_2
 from limbeck.forecast.duration import START
-from limbeck.forecast.separation import accuracy_of, separation_of
-from limbeck.forecast.usefulness import BEST, Facts, doubted_share, kept_share
+from limbeck.forecast.facts import Facts
+from limbeck.forecast.fitted import MARGIN, MARGIN_SAID
+from limbeck.forecast.separation import accuracies_of, accuracy_of, separation_of
+from limbeck.forecast.surface import BEST, WAYS, Surface, ease, kept_share, likeness, place, weights
+from limbeck.forecast.usefulness import shipped
 
 RESULTS = Path(__file__).parent / "results"
 FITTED = Path(__file__).parents[1] / "src" / "limbeck" / "forecast" / "fitted.py"
@@ -44,10 +48,13 @@ STATED = (
 COMMAND = "python -m benchmarks.forecast_fit"
 COVERED = 0.8  # of the sets, each case counting as one
 LOUDER, LARGER = np.linspace(0, 3, 21), np.linspace(0, 1, 21)  # margins that are tried
-NONE = {"signal": 0.0, "share": 0.0}
+SEEN = (FIT, MORE, SPENT, SPENT_2)
+HARDEST, EASIEST = 0.9, 4.4  # in separation, of what may be assumed where nobody says it
 LARGE_TABLE = "adult"
 KINDS, CURVES = ("grey", "colour", "table"), ("grey first", "grey answers", "colour first", "colour answers", "table")
 ROUGH = 8.0  # points: errors above count in proportion, no longer squared
+FIRMNESS = 0.6  # of what was thought before
+ONE_SET = 2.0  # points: how far one set of thousands of records strays
 # Before any case was made: logarithms of what is kept at best and of the level of noise, and how far they may go from there.
 PRIOR = {"best": 0.7, "level": 80.0, "power": 1.0, "size": 0.05, "spread": 0.5, "classes": 0.0}
 FIRM = {"best": 1.0, "level": 1.5, "power": 0.3, "size": 0.1, "spread": 0.07, "classes": 0.12}
@@ -106,19 +113,26 @@ class Point:
         assert self.facts.real_accuracy is not None
         return separation_of(min(self.facts.real_accuracy, BEST), self.facts.all_shares)
 
-    def off(self, apart: float) -> float:
-        return self.of(apart) - self.accuracy
+    @cached_property
+    def unsaid(self) -> Facts:
+        return replace(self.facts, real_accuracy=None)
 
-    def of(self, apart: float) -> float:
-        return accuracy_of(max(apart, 0.0), self.facts.all_shares)
+    @cached_property
+    def chance(self) -> float:
+        return accuracy_of(0.0, self.facts.all_shares)
+
+    @property
+    def unsure(self) -> float:
+        """The standard error of its accuracy."""
+        strays = statistics.stdev(self.sets) if len(self.sets) > 1 else ONE_SET
+        return math.sqrt((strays**2 + 1) / len(self.sets))
 
     def covered(self, low: float, high: float) -> float:
         """The share of its sets between two accuracies; one that does worse than guessing counts as guessing."""
-        least = self.of(0.0)
-        return statistics.fmean(low - 0.05 <= max(each, least) <= high + 0.05 for each in self.sets)
+        return statistics.fmean(low - 0.05 <= max(each, self.chance) <= high + 0.05 for each in self.sets)
 
 
-def points(parts: Sequence[str] = (FIT, SPENT, HELD_OUT)) -> list[Point]:
+def points(parts: Sequence[str] = (*SEEN, HELD_OUT)) -> list[Point]:
     found = []
     for part in parts:
         path = RESULTS / f"forecast-cases-{part}.json"
@@ -178,56 +192,95 @@ def start() -> tuple[Numbers, Numbers]:
     return np.array(middle), np.array([FIRM[name] for name in names])
 
 
-def fitted(seen: Sequence[Point]) -> Numbers:
-    """Least squares in points of accuracy, robust, towards what was thought before."""
+def fitted(seen: Sequence[Point]) -> Surface:
+    """Curves by least squares in points of accuracy, robust, towards what was thought before; beside them the corrections."""
     middle, firm = start()
-    apart = [point.apart for point in seen]
+    true, unsure = (np.array([getattr(point, name) for point in seen]) for name in ("accuracy", "unsure"))
+    sure = 1 / np.sqrt(1 + (unsure / ONE_SET) ** 2)
 
     def off(values: Numbers) -> Numbers:
         curves, size = curves_of(values)
-        each = [
-            _softened(point.off(real * kept_share(point.facts, curves[point.facts.curve], size)) / ROUGH)
-            for point, real in zip(seen, apart, strict=True)
-        ]
-        return np.concatenate([each, 0.3 * (values - middle) / firm])
+        errors = np.array([_curve(point, point.apart, curves, size) for point in seen]) - true
+        return np.concatenate([_softened(errors / ROUGH * sure), FIRMNESS * (values - middle) / firm])
 
-    return np.asarray(least_squares(off, middle, diff_step=1e-3).x)
+    curves, size = rounded(*curves_of(np.asarray(least_squares(off, middle, diff_step=1e-3, max_nfev=40).x)))
+    on_curve, chance = (
+        np.array([_curve(point, point.apart, curves, size) for point in seen]),
+        np.array([point.chance for point in seen]),
+    )
+    way, places = ways(seen), np.array([place(point.facts, point.apart) for point in seen])
+    worth = weights(way, places, on_curve, chance, true, unsure)
+    cases = np.round(np.column_stack([way, places, worth]), 3)
+    return Surface(curves=curves, size=size, hardness=middles(seen, curves, size, cases), cases=cases)
 
 
-def _softened(error: float) -> float:
+def ways(seen: Sequence[Point]) -> Numbers:
+    return np.array([float(WAYS.index(point.facts.way)) for point in seen])
+
+
+def _curve(point: Point, apart: float, curves: dict[str, dict[str, float]], size: float) -> float:
+    facts = point.facts
+    kept = kept_share(facts, curves[facts.curve], size, np.array([facts.signal]))
+    return float(accuracies_of(apart * kept, facts.all_shares)[0])
+
+
+def _softened(error: Numbers) -> Numbers:
     """Its square is that of a small error, and grows in proportion to a large one."""
-    return float(np.sign(error) * np.sqrt(2 * (np.sqrt(1 + error**2) - 1)))
+    found: Numbers = np.sign(error) * np.sqrt(2 * (np.sqrt(1 + error**2) - 1))
+    return found
+
+
+def rounded(curves: dict[str, dict[str, float]], size: float) -> tuple[dict[str, dict[str, float]], float]:
+    """As they are shipped."""
+    return {name: {key: round(value, 3) for key, value in each.items()} for name, each in curves.items()}, round(
+        size, 3
+    )
+
+
+def middles(
+    seen: Sequence[Point], curves: dict[str, dict[str, float]], size: float, cases: Numbers
+) -> dict[str, float]:
+    """Of each kind the hardness that is least off, in points, over its cases."""
+    found = {}
+    for kind in KINDS:
+        own, tried = [point for point in seen if point.facts.kind == kind], np.arange(HARDEST, EASIEST, 0.1)
+        losses = []
+        for apart in tried:
+            curve = np.array([_curve(point, apart, curves, size) for point in own])
+            chance = np.array([point.chance for point in own])
+            like = likeness(
+                ways(own), np.array([place(point.facts, apart) for point in own]), cases[:, 0], cases[:, 1:5]
+            )
+            forecast = np.clip(curve + ease(curve, chance) * (like @ cases[:, 5]), chance, 100)
+            losses.append(float(np.abs(forecast - [point.accuracy for point in own]).mean()))
+        found[kind] = round(float(tried[int(np.argmin(losses))]), 2)
+    return found
 
 
 @dataclass(frozen=True)
 class Forecaster:
-    """A fit. hardness: of each kind, where what real records give is not said; None: it is said."""
+    """A fit, and whether it is told what real records give."""
 
-    values: Numbers
-    hardness: dict[str, float] | None = None
+    surface: Surface
+    is_said: bool
+    kept: dict[str, float] = field(default_factory=dict)
 
-    def __call__(self, point: Point, margin: dict[str, float] = NONE, doubt: float = 0.0) -> float:
-        """How far apart."""
-        curves, size = curves_of(self.values)
-        real = point.apart if self.hardness is None else self.hardness[point.facts.kind]
-        return real * doubted_share(point.facts, curves[point.facts.curve], size, margin, doubt)
+    def _facts(self, point: Point) -> Facts:
+        return point.facts if self.is_said else point.unsaid
+
+    def __call__(self, point: Point) -> float:
+        """Per cent."""
+        return self.surface.accuracy(self._facts(point))
+
+    def off(self, point: Point) -> float:
+        return self(point) - point.accuracy
 
     def interval(self, point: Point, margin: dict[str, float]) -> tuple[float, float]:
-        """In per cent."""
-        return point.of(self(point, margin, -1.0)), point.of(self(point, margin, 1.0))
-
-
-def middles(seen: Sequence[Point], values: Numbers) -> dict[str, float]:
-    """Of each kind the hardness that is least off, in points, over its cases."""
-    found = {}
-    for kind in KINDS:
-        own, tried = [point for point in seen if point.facts.kind == kind], np.linspace(0.5, 5, 91)
-        losses = [
-            statistics.fmean(abs(point.off(Forecaster(values, {kind: float(each)})(point))) for point in own)
-            for each in tried
-        ]
-        found[kind] = round(float(tried[int(np.argmin(losses))]), 2)
-    return found
+        if point.name not in self.kept:
+            self.kept[point.name] = self.surface.moved(self._facts(point))
+        moved = self.kept[point.name]
+        low, high = (self.surface.at(self._facts(point), moved, margin, doubt) for doubt in (-1.0, 1.0))
+        return low, high
 
 
 def margins(seen: Sequence[Point], by: Sequence[Forecaster]) -> dict[str, dict[str, float]]:
@@ -249,50 +302,73 @@ def margins(seen: Sequence[Point], by: Sequence[Forecaster]) -> dict[str, dict[s
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--unscored", action="store_true", help="leave the held-out cases alone")
     options.add_argument(
-        "--unscored", action="store_true", help="leave the held-out cases alone: while the form is chosen"
+        "--score", action="store_true", help="score the held-out cases by what is shipped; fit nothing"
     )
-    every = points((FIT, SPENT) if options.parse_args().unscored else (FIT, SPENT, HELD_OUT))
+    asked = options.parse_args()
+    result = scored() if asked.score else refitted((*SEEN,) if asked.unscored else (*SEEN, HELD_OUT))
+    (RESULTS / "forecast-fit.json").write_text(json.dumps(result, indent=1) + "\n")
+    state(result)
+    print(json.dumps({name: result[name] for name in ("held_out", "each_left_out_in_turn", "seconds")}, indent=1))
+
+
+def refitted(parts: Sequence[str]) -> dict[str, Any]:
+    every = points(parts)
     seen, held = ([point for point in every if point.held_out is out] for out in (False, True))
-    values = fitted(seen)
-    hardness = middles(seen, values)
-    said, unsaid = Forecaster(values), Forecaster(values, hardness)
-    alone = left_out(seen)
+    surface, alone = fitted(seen), left_out(seen)
+    by = Forecaster(surface, True), Forecaster(surface, False)
     margin_said, margin = (margins(seen, [each[which] for each in alone]) for which in (0, 1))
-    result: dict[str, Any] = {
+    write(surface, margin, margin_said)
+    return {
         "command": COMMAND,
         "held_out": {
-            "real_accuracy_said": summary(held, [said] * len(held), margin_said),
-            "nothing_said": summary(held, [unsaid] * len(held), margin),
+            "real_accuracy_said": summary(held, [by[0]] * len(held), margin_said),
+            "nothing_said": summary(held, [by[1]] * len(held), margin),
         },
         "each_left_out_in_turn": {
             "real_accuracy_said": summary(seen, [each[0] for each in alone], margin_said),
             "nothing_said": summary(seen, [each[1] for each in alone], margin),
         },
-        "seconds": {part: times(part) for part in (HELD_OUT, FIT, SPENT)},
-        "cases": [
-            {
-                "case": point.name,
-                "held_out": point.held_out,
-                "accuracy": round(point.accuracy, 2),
-                "sets": len(point.sets),
-                "real_accuracy": point.facts.real_accuracy,
-                "forecast": round(point.of(unsaid(point)), 2),
-                "between": [round(end, 1) for end in unsaid.interval(point, margin[point.facts.kind])],
-                "forecast_where_real_accuracy_is_said": round(point.of(said(point)), 2),
-                "between_where_real_accuracy_is_said": [
-                    round(end, 1) for end in said.interval(point, margin_said[point.facts.kind])
-                ],
-            }
-            for point in every
-        ],
+        "seconds": {part: times(part) for part in (HELD_OUT, *SEEN)},
+        "cases": [listed(point, *by, margin_said, margin) for point in every],
     }
-    (RESULTS / "forecast-fit.json").write_text(json.dumps(result, indent=1) + "\n")
-    curves, size = curves_of(values)
-    write(curves, size, hardness, margin, margin_said)
-    state(result)
-    shown = {name: result[name] for name in ("held_out", "each_left_out_in_turn", "seconds")}
-    print(json.dumps({**shown, "curves": curves, "size": size, "hardness": hardness, "margin": margin}, indent=1))
+
+
+def scored() -> dict[str, Any]:
+    """The kept result, with the held-out cases scored by what is shipped. Nothing is fitted, so nothing can follow them."""
+    result: dict[str, Any] = json.loads((RESULTS / "forecast-fit.json").read_text())
+    held = [point for point in points((HELD_OUT,)) if point.held_out]
+    by = Forecaster(shipped(), True), Forecaster(shipped(), False)
+    result["held_out"] = {
+        "real_accuracy_said": summary(held, [by[0]] * len(held), MARGIN_SAID),
+        "nothing_said": summary(held, [by[1]] * len(held), MARGIN),
+    }
+    result["seconds"][HELD_OUT] = times(HELD_OUT)
+    others = [case for case in result["cases"] if not case["held_out"]]
+    result["cases"] = [*others, *(listed(point, *by, MARGIN_SAID, MARGIN) for point in held)]
+    return result
+
+
+def listed(
+    point: Point,
+    said: Forecaster,
+    unsaid: Forecaster,
+    margin_said: dict[str, dict[str, float]],
+    margin: dict[str, dict[str, float]],
+) -> dict[str, Any]:
+    kind = point.facts.kind
+    return {
+        "case": point.name,
+        "held_out": point.held_out,
+        "accuracy": round(point.accuracy, 2),
+        "sets": len(point.sets),
+        "real_accuracy": point.facts.real_accuracy,
+        "forecast": round(unsaid(point), 2),
+        "between": [round(end, 1) for end in unsaid.interval(point, margin[kind])],
+        "forecast_where_real_accuracy_is_said": round(said(point), 2),
+        "between_where_real_accuracy_is_said": [round(end, 1) for end in said.interval(point, margin_said[kind])],
+    }
 
 
 def left_out(seen: Sequence[Point]) -> list[tuple[Forecaster, Forecaster]]:
@@ -304,8 +380,8 @@ def left_out(seen: Sequence[Point]) -> list[tuple[Forecaster, Forecaster]]:
         out = tuple(other.name for other in seen if other is point or (whole and other.data == point.data))
         if out not in kept:
             others = [other for other in seen if other.name not in out]
-            values = fitted(others)
-            kept[out] = Forecaster(values), Forecaster(values, middles(others, values))
+            surface = fitted(others)
+            kept[out] = Forecaster(surface, True), Forecaster(surface, False)
         found.append(kept[out])
     return found
 
@@ -317,10 +393,10 @@ def _is_table(point: Point) -> bool:
 def summary(chosen: Sequence[Point], by: Sequence[Forecaster], margin: dict[str, dict[str, float]]) -> dict[str, Any]:
     if not chosen:
         return {"cases": 0}
-    off = [abs(point.off(each(point))) for point, each in zip(chosen, by, strict=True)]
+    off = [abs(each.off(point)) for point, each in zip(chosen, by, strict=True)]
     ends = [each.interval(point, margin[point.facts.kind]) for point, each in zip(chosen, by, strict=True)]
     inside = [
-        low - 0.05 <= max(point.accuracy, point.of(0.0)) <= high + 0.05
+        low - 0.05 <= max(point.accuracy, point.chance) <= high + 0.05
         for point, (low, high) in zip(chosen, ends, strict=True)
     ]
     sets = [point.covered(*end) for point, end in zip(chosen, ends, strict=True)]
@@ -374,14 +450,7 @@ def times(part: str) -> dict[str, Any]:
     }
 
 
-def write(
-    curves: dict[str, dict[str, float]],
-    size: float,
-    hardness: dict[str, float],
-    margin: dict[str, dict[str, float]],
-    margin_said: dict[str, dict[str, float]],
-) -> None:
-    rounded = {name: {key: round(value, 3) for key, value in each.items()} for name, each in curves.items()}
+def write(surface: Surface, margin: dict[str, dict[str, float]], margin_said: dict[str, dict[str, float]]) -> None:
     shares = (0.1,) * 10
     usual = separation_of(_accuracy("elixir-mnist-epsilon-1-cpu"), shares)
     methods = {("grey", "elixir"): 1.0, ("colour", "elixir"): 1.0, ("table", "mosaic"): 1.0}
@@ -391,11 +460,11 @@ def write(
     lines = [
         f'"""What `{COMMAND}` has fitted; its error is in benchmarks/results/forecast-fit.json."""\n',
         "# Of the distance between classes what is kept at best; level and power of the noise, and how that grows.",
-        f"CURVES: dict[str, dict[str, float]] = {json.dumps(rounded, indent=4)}",
+        f"CURVES: dict[str, dict[str, float]] = {json.dumps(surface.curves, indent=4)}",
         "# The power of the set's size.",
-        f"SIZE = {round(size, 3)}",
+        f"SIZE = {surface.size}",
         "# How far apart classes are taken to lie where nobody says what real records give.",
-        f"HARDNESS: dict[str, float] = {json.dumps(hardness)}",
+        f"HARDNESS: dict[str, float] = {json.dumps(surface.hardness)}",
         "# What eight of ten sets lie within, in logarithms of the signal and in shares of the distance: nothing said, or said.",
         f"MARGIN: dict[str, dict[str, float]] = {json.dumps(margin, indent=4)}",
         f"MARGIN_SAID: dict[str, dict[str, float]] = {json.dumps(margin_said, indent=4)}",
@@ -403,6 +472,10 @@ def write(
         "METHODS: dict[tuple[str, str], float] = {",
         *(f"    {key!r}: {value},".replace("'", '"') for key, value in methods.items()),
         "}",
+        "# Of each scored case: its way, its place among others (surface.py) and what it is worth to them, in points.",
+        "CASES: tuple[tuple[float, ...], ...] = (",
+        *(f"    {tuple(row)}," for row in surface.cases.tolist()),
+        ")",
     ]
     FITTED.write_text("\n".join(lines) + "\n")
 

@@ -121,6 +121,14 @@ def test_methods(cli: Cli) -> None:
     assert "int, at least 1" in shown and "unit or signed" in shown
 
 
+def test_one_method_by_its_name(cli: Cli) -> None:
+    assert [entry["name"] for entry in cli("methods", "ldpdc", "--json").json["methods"]] == ["ldpdc"]
+    unknown = cli("methods", "ldpcd", "--json")
+    assert unknown.code == 2 and "Did you mean 'ldpdc'?" in unknown.json["error"]["message"]
+    mistyped = cli("plan", "digits", "--epsilon", 1, "--method", "ldpdc", "--set", "l=3", "--json").json["error"]
+    assert mistyped["next_command"] == "limbeck methods ldpdc"  # its settings, not those of all
+
+
 def test_data_list_and_get(cli: Cli) -> None:
     found = {entry["name"]: entry for entry in cli("data", "list", "--json").json["sets"]}
     assert {"digits", "mnist"} <= set(found)

@@ -41,6 +41,7 @@ def test_plan_forecasts_and_reads_no_record(cli: Cli, few: Path) -> None:
     assert forecast["seconds"] > 0
     assert forecast["remaining_after"] == found["remaining_after"] == pytest.approx(2.5, abs=1e-5)
     assert "close to guessing" in forecast["warning"] and "records" in forecast["warning"]
+    assert "at epsilon 0.5." in forecast["warning"]  # as it was asked for, not as it is booked
     assert found["next_command"].startswith(f"limbeck rehearse {few} --epsilon 0.5")
     lines = cli("plan", few, "--epsilon", 0.5, "--per-class", 10).out
     assert "WARNING" in lines and "is left afterwards" in lines and "next      limbeck rehearse" in lines

@@ -110,6 +110,52 @@ def test_bad_drafts(tmp_path: Path) -> None:
         draft(tmp_path / "a.doc")
 
 
+@pytest.mark.parametrize(
+    ("labels", "what"),
+    [
+        (np.array([-1, 1] * 5), "negative"),
+        (np.array([0.0, 1.0] * 5), "with a point"),
+        (np.array([True, False] * 5), "truth"),
+    ],
+)
+def test_labels_that_no_run_would_take_are_refused_in_the_draft(tmp_path: Path, labels: Any, what: str) -> None:
+    """Minus one and one were "0 class"; truth values were drafted, and refused by the run."""
+    np.savez(tmp_path / "a.npz", x=np.zeros((10, 8, 8), dtype=np.uint8), y=labels)
+    with pytest.raises(BadInput, match=f"The labels are .*{what}.*class indices"):
+        draft(tmp_path / "a.npz")
+
+
+def test_rows_without_a_label_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1,0\n2\n3,1\n4,\n")
+    assert any("2 of 4 rows have no label" in remark for remark in draft_of(path, Wanted(label="y")).remarks)
+    path.write_text("a,y\n1,0\n2,1\n")
+    assert not draft_of(path, Wanted(label="y")).remarks
+    path.write_text("a,y\n1,\n2,\n")
+    with pytest.raises(BadInput, match="no label that could be a class"):
+        draft(path, "y")
+
+
+def test_pictures_that_no_sub_folder_gives_a_class_are_counted(tmp_path: Path, class_folder: Path) -> None:
+    some = next(class_folder.rglob("*.png"))
+    (tmp_path / "flat").mkdir()
+    for name in ("a.png", "b.png"):
+        (tmp_path / "flat" / name).write_bytes(some.read_bytes())
+    with pytest.raises(DataUnreadable, match=r"holds no image.*; 2 lie in it without a sub-folder"):
+        draft(tmp_path / "flat")
+
+
+def test_a_damaged_picture_can_be_found_by_its_place(tmp_path: Path, class_folder: Path) -> None:
+    """Its name is not said: no schema says yet that the names of folders are public."""
+    last = sorted(class_folder.rglob("*.png"))[-1]
+    last.write_bytes(b"no picture")
+    count = len(list(class_folder.rglob("*.png")))
+    with pytest.raises(
+        DataUnreadable, match=rf"Picture {count} of {count} in .*, in the order of their folders and names"
+    ):
+        draft(class_folder)
+
+
 def test_a_table_of_nothing_but_identifiers(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,note,ill\n" + "".join(f"Zq{place},,{'ny'[place % 2]}\n" for place in range(30)))

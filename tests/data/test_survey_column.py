@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from limbeck.data import rounding
 from limbeck.data.survey_column import look
-from limbeck.privacy.schema import Column
+from limbeck.data.table import encode_rows
+from limbeck.errors import BadInput
+from limbeck.privacy.schema import Column, Schema
 
 
 def column(cells: Sequence[object], name: str = "a") -> Column:
@@ -41,6 +44,37 @@ def test_of_texts_only_empty_cells_are_missing() -> None:
     pain = column(["none", "some", "", "none"])
     assert pain.categories == ("none", "some") and pain.missing
     assert not column(["none", "some"]).missing
+
+
+def test_dates_with_the_year_last() -> None:
+    """They were a category each, or an identifier where all differ."""
+    german = look("a", ["31.01.1990", "05.02.1991", "", "7.3.1993"] * 9)
+    assert german.column is not None and german.column.missing
+    assert (german.column.kind, german.column.format, german.column.low) == ("date", "day-month-year", "1990-01-01")
+    american = column(["01/31/1990 17:30", "02/05/1991 08:00"])
+    assert (american.kind, american.format) == ("time", "month-day-year")
+    either = look("a", ["03.04.1990", "05.06.1991"])
+    assert either.column is not None and either.column.format == "day-month-year"
+    assert "is the format right" in either.says and "is the format right" not in german.says
+    assert column(["31.01.1990", "01/31/1990"]).categories  # of two orders: no date
+    assert column(["01.02", "03.04"]).kind == ""
+    row = Schema(
+        name="a",
+        shape=(1,),
+        classes=("0", "1"),
+        records=1,
+        low=-1,
+        high=1,
+        columns=(replace(american, low="1990-01-31T17:30:00"),),
+    )
+    assert encode_rows({"a": ["01/31/1990 17:30", "31/01/1990", "1992-01-01"]}, row).ravel().tolist() == [-1, -1, 1]
+
+
+def test_a_format_belongs_to_its_kind() -> None:
+    Column(name="a", kind="date", format="day-month-year", low="1990-01-01", high="1999-12-31")
+    for wrong in ({"kind": "date", "format": "currency"}, {"kind": "", "format": "day-month-year"}):
+        with pytest.raises(BadInput, match="format of column 'a'"):
+            Column(name="a", low="1990-01-01", high="1999-12-31", **wrong)
 
 
 def test_dates() -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.stats import norm
 
 from benchmarks import forecast_fit
+from limbeck.forecast.facts import Facts
 from limbeck.forecast.fitted import MARGIN
-from limbeck.forecast.separation import accuracy_of, separation_of
-from limbeck.forecast.usefulness import USEFUL, Facts, epsilon_for, records_for, usefulness
+from limbeck.forecast.separation import accuracies_of, accuracy_of, separation_of
+from limbeck.forecast.surface import ease, likeness, place, weights
+from limbeck.forecast.usefulness import USEFUL, epsilon_for, records_for, shipped, usefulness
 
 KEPT = json.loads((Path(__file__).parents[2] / "benchmarks" / "results" / "forecast-fit.json").read_text())
 HARD = Facts(method="elixir", kind="colour", classes=2, records=150, numbers=3072, epsilon=0.5, size=50)
@@ -45,6 +49,13 @@ def test_the_page_states_the_kept_errors() -> None:
             if stated["cases"]:
                 cells = (stated["cases"], stated["mean_absolute_error"], stated["largest"])
                 assert " | ".join(map(str, cells)) in page, part
+
+
+def test_on_cases_that_no_fit_has_seen_it_is_what_was_wanted_of_it() -> None:
+    """By at least twelve, of all kinds, where it is said how hard the data is."""
+    stated = KEPT["held_out"]["real_accuracy_said"]
+    assert stated["cases"] >= 12 and set(stated["by_kind"]) == {"grey", "colour", "table"}
+    assert stated["mean_absolute_error"] < 5
 
 
 def test_margins_are_wide_where_noise_begins_to_win_and_narrow_where_it_has_not() -> None:
@@ -84,6 +95,45 @@ def test_more_records_and_more_epsilon_never_forecast_less() -> None:
         assert MARGIN[kind]["signal"] + MARGIN[kind]["share"] > 0
 
 
+@pytest.mark.parametrize("kind", ["grey", "colour", "table"])
+@pytest.mark.parametrize("said", [None, 70.0, 97.0, 100.0])
+def test_what_other_sets_were_off_never_makes_more_records_worth_less(kind: str, said: float | None) -> None:
+    """The correction alone would, beside a set that was lucky."""
+    found = []
+    for records in np.geomspace(20, 900, 60):
+        facts = replace(HARD, kind=kind, method="mosaic" if kind == "table" else "elixir", records=float(records))
+        useful = usefulness(replace(facts, real_accuracy=said))
+        assert useful is not None
+        found.append(useful.accuracy)
+    assert all(later >= earlier - 0.3 for earlier, later in pairwise(found)), found
+
+
+def test_a_case_moves_the_forecast_of_those_that_are_like_it_and_of_no_other() -> None:
+    surface = shipped()
+    alone = replace(surface, cases=np.zeros((0, 6)))
+    facts = replace(HARD, kind="grey", numbers=784, records=40.0, epsilon=1.0, real_accuracy=97.0)
+    assert alone.moved(facts) == pytest.approx(0, abs=0.01)
+    at = place(facts, surface.apart(facts))
+    one = replace(surface, cases=np.array([[0.0, *at, 6.0]]))
+    assert one.moved(facts) > 3
+    far = [
+        replace(facts, records=facts.records * 400),
+        replace(facts, real_accuracy=60.0),
+        replace(facts, kind="table"),
+    ]
+    assert all(abs(one.moved(each)) < 0.2 for each in far)
+    # With networks that ask it is another method, which is alike by half.
+    assert 0 < one.moved(replace(facts, answers=500)) < one.moved(facts)
+
+
+def test_where_a_case_lies_the_forecast_is_near_it_and_the_nearer_the_surer_it_is() -> None:
+    way, at, curve = np.zeros(1), np.array([[4.0, 3.0, 0.0, 0.0]]), np.array([75.0])
+    for unsure, share in ((0.1, 0.95), (14.0, 0.5)):
+        worth = weights(way, at, curve, np.array([50.0]), curve + 10, np.array([unsure]))
+        moved = ease(curve, 50.0) * (likeness(way, at, way, at) @ worth)
+        assert moved[0] == pytest.approx(10 * share, abs=0.3)
+
+
 def test_what_is_needed_reaches_what_it_says() -> None:
     records, epsilon = records_for(HARD), epsilon_for(HARD)
     assert records is not None and records > 300
@@ -108,6 +158,7 @@ def test_accuracy_and_separation_are_each_others_inverse(shares: tuple[float, ..
     for apart in (0.8, 2.0, 4.0):
         assert separation_of(accuracy_of(apart, shares), shares) == pytest.approx(apart, abs=1e-6)
     assert separation_of(5, shares) == 0
+    assert accuracies_of(np.array([0.83]), shares)[0] == pytest.approx(accuracy_of(0.83, shares), abs=0.01)
     # Of two equal classes it is the normal distribution function.
     assert accuracy_of(1.3, (0.5, 0.5)) == pytest.approx(100 * norm.cdf(1.3 / math.sqrt(2)), abs=1e-3)
 
@@ -115,3 +166,13 @@ def test_accuracy_and_separation_are_each_others_inverse(shares: tuple[float, ..
 def test_no_model_does_worse_than_the_largest_class() -> None:
     found = usefulness(replace(HARD, shares=(0.9, 0.1)))
     assert found is not None and found.low >= 90 and found.chance == 90
+
+
+def test_many_classes_of_about_the_same_share_count_as_one() -> None:
+    exact = [share / 210 for share in range(1, 21)]
+    many = [share / 420 for share in exact for _ in range(2)]
+    many = [share / sum(many) for share in many]
+    assert accuracy_of(2.0, many) == pytest.approx(accuracy_of(2.0, many[::-1]))
+    uneven = [(1 + place / 400) / 60 for place in range(60)]
+    uneven = [share / sum(uneven) for share in uneven]
+    assert accuracy_of(2.0, uneven) == pytest.approx(accuracy_of(2.0, [1 / 60] * 60), abs=0.3)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limbeck.privacy import dates
-from limbeck.privacy.dates import DATE, TIME, iso_text, moment
+from limbeck.privacy.dates import DATE, DAY_FIRST, MONTH_FIRST, TIME, is_written, iso_text, moment
 
 
 @given(st.dates())
@@ -41,6 +41,28 @@ def test_a_zone_moves_a_stamp_and_no_date() -> None:
 def test_what_is_no_date(cell: object, kind: str) -> None:
     with pytest.raises(ValueError):
         moment(cell, kind)
+
+
+@given(st.dates(min_value=date(1000, 1, 1)), st.sampled_from(".-/"))
+def test_dates_as_people_write_them(day: date, mark: str) -> None:
+    first, other = (
+        mark.join((f"{one:02d}", f"{two:02d}", str(day.year)))
+        for one, two in ((day.day, day.month), (day.month, day.day))
+    )
+    assert moment(first, DATE, DAY_FIRST) == moment(other, DATE, MONTH_FIRST) == moment(day, DATE)
+    assert moment(f"{first} 17:30", TIME, DAY_FIRST) == moment(day, TIME) + 63_000
+    assert is_written(first) and moment(day.isoformat(), DATE, MONTH_FIRST) == moment(day, DATE)
+    with pytest.raises(ValueError):
+        moment(first, DATE)  # without an order there is one form alone
+
+
+@pytest.mark.parametrize(
+    "cell", ["31.02.2020", "13/13/2020", "1.2/2020", "01.02.20", "0.1.2020", "1.2.2020 25:00", "1.2.2020 late"]
+)
+@pytest.mark.parametrize("order", [DAY_FIRST, MONTH_FIRST])
+def test_what_is_no_date_in_either_order(cell: str, order: str) -> None:
+    with pytest.raises(ValueError):
+        moment(cell, TIME, order)
 
 
 def test_a_stamp_beyond_all_years_is_an_error_that_readers_know() -> None:

@@ -12,7 +12,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "demo": (MAKE, ("limbeck demo --out limbeck-demo",)),
     "plan": (KNOW, ("limbeck plan mnist --epsilon 1", "limbeck plan people.csv --epsilon 1 --rows 1000 --json")),
     "rehearse": (KNOW, ("limbeck rehearse mnist --epsilon 1 --out rehearsal",)),
-    "methods": (KNOW, ("limbeck methods",)),
+    "methods": (KNOW, ("limbeck methods elixir",)),
     "privacy": (KNOW, ("limbeck privacy --rate 0.01 --steps 1000 --epsilon 1",)),
     "schema": (KNOW, ()),
     "doctor": (KNOW, ("limbeck doctor",)),

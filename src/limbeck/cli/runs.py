@@ -205,13 +205,15 @@ def plan(
     )
 
 
-def methods(as_json: Json = False) -> None:
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Only this one.", show_default=False)] = None, as_json: Json = False
+) -> None:
     """List the methods: papers, needs, settings and their bounds."""
-    from limbeck.methods import METHODS, declared
+    from limbeck.methods import METHODS, declared, kind_named
 
     found: list[dict[str, Any]] = []
     lines: list[str] = []
-    for kind in METHODS.values():
+    for kind in METHODS.values() if name is None else (kind_named(name),):
         settings = declared(kind).values()
         found.append(
             {

@@ -67,7 +67,8 @@ def _value(value: float | str) -> str:
 
 def _lines(found: Survey, name: str, where: str) -> list[str]:
     if found.label and len(found.sizes) < 2:
-        raise BadInput(f"{where} has {len(found.sizes)} class; a labelled set needs at least 2.")
+        classes = "1 class" if len(found.sizes) == 1 else "no label that could be a class"
+        raise BadInput(f"{where} has {classes}; a labelled set needs at least 2 classes.")
     if (found.left_out or not found.label) and not found.columns:
         raise BadInput(
             f"{where}: no column is left beside the label; the {len(found.left_out)} others look like identifiers or free text, "

@@ -71,9 +71,12 @@ def _survey_folder(path: Path, wanted: Wanted) -> Survey:
     if not listed:
         deeper = any(folder.class_folders(sub) for sub in folder.class_folders(path)) and unit is None
         hint = "; where each class has one sub-folder per person, say so with --unit person" if deeper else ""
+        if beside := len(folder.image_files(path)):
+            hint = f"; {beside} lie in it without a sub-folder that says their class"
         raise folder.no_image(path, hint)
     # By its number: no schema says yet that the names of folders are public.
-    form = form_of((picture.file, f"Picture {number} of {path}") for number, picture in enumerate(listed, 1))
+    where = f"of {len(listed)} in {path}, in the order of their folders and names,"
+    form = form_of((picture.file, f"Picture {number} {where}") for number, picture in enumerate(listed, 1))
     assert form is not None
     sizes = {name: len(each) for name, each in found.items()}
     codes = unit_codes([picture.person for picture in listed], str(path))

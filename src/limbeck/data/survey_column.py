@@ -17,7 +17,7 @@ from limbeck.data.survey_units import looks_like_persons
 from limbeck.data.units import MISSING
 from limbeck.errors import BadInput
 from limbeck.privacy.currency import FORMATS, POINT, amount, looks_like_money, unit_of
-from limbeck.privacy.dates import DATE, DAY, TIME, iso_text, moment
+from limbeck.privacy.dates import DATE, DAY, DAY_FIRST, ORDERS, TIME, is_written, iso_text, moment
 from limbeck.privacy.schema import Column
 
 MOST_CATEGORIES = 100
@@ -69,6 +69,10 @@ def look(name: str, cells: Sequence[str]) -> Finding:
                 continue
             each = np.fromiter(values.values(), dtype=np.int64)
             return _numeric(name, numbers, each, kind, missing)
+        if all(is_written(cell) for cell in values):
+            found = _written_dates(name, values, missing)
+            if found is not None:
+                return found
         for form in FORMATS if any(looks_like_money(cell) for cell in values) else ():
             try:
                 numbers = np.array([amount(cell, form) for cell in values])
@@ -107,6 +111,26 @@ def _told_apart(found: Finding, values: Iterable[str]) -> Finding:
         found.column,
         f"Amounts are in several currencies ({named}), which are not told apart: convert them first. {found.says}",
     )
+
+
+def _written_dates(name: str, values: dict[str, int], missing: bool) -> Finding | None:
+    """Dates with the year last; None if neither order fits all. Where both do, the day is taken to come first."""
+    fitting = {}
+    for order in ORDERS:
+        try:
+            fitting[order] = np.array([moment(cell, TIME, order) for cell in values])
+        except (ValueError, OverflowError):
+            continue
+    if not fitting:
+        return None
+    order = next(iter(fitting))
+    found = _numeric(name, fitting[order], np.fromiter(values.values(), dtype=np.int64), TIME, missing)
+    if found.column is None:
+        return found
+    says = f"Dates such as {'31.01.1990' if order == DAY_FIRST else '01/31/1990'} are read."
+    if len(fitting) > 1:
+        says += " Every one could also have its month first: is the format right?"
+    return Finding(dataclasses.replace(found.column, format=order), f"{says} {found.says}".strip())
 
 
 def _money(name: str, numbers: Array, each: Array, form: str, missing: bool) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,10 @@ def survey_table(
         else:
             remarks.append(_proposal(label, why))
     cells = None if label is None else columns.pop(label)
+    if cells is not None and (empty := sum(not cell for cell in cells)):
+        remarks.append(
+            f"{empty} of {len(cells)} rows have no label, and a run refuses such a table: take them out, or give them a class."
+        )
     persons = None if wanted.unit is None else tally(wanted.unit, unit_codes(columns.pop(wanted.unit), str(where)))
     found = {name: look(name, each) for name, each in columns.items()}
     _require_targets(found, targets, where)
@@ -143,13 +147,23 @@ def no_person_column(where: Path | str, unit: str, count: int) -> BadInput:
     )
 
 
+def _require_names(labels: Iterable[Any]) -> None:
+    """Labels that no run would take are refused in the draft, too."""
+    for kind, what in ((bool, "truth values"), (float, "numbers with a point"), (int, "negative numbers")):
+        if any(isinstance(label, kind) for label in labels):
+            raise BadInput(
+                f"The labels are {what}; they must be class indices, which are whole numbers that count from 0, or class names."
+            )
+
+
 def class_sizes(counts: Mapping[Any, int], names: tuple[str, ...] = ()) -> dict[str, int]:
     """Class sizes; whole numbers are class indices, so the classes are 0 to the largest."""
-    if all(isinstance(value, int) and value >= 0 for value in counts) and counts:
+    if all(type(value) is int and value >= 0 for value in counts) and counts:
         top = max(max(counts) + 1, len(names))
         if top > MOST_CLASSES:
             raise BadInput(f"The labels go beyond {MOST_CLASSES}; they must be class indices that count from 0.")
         return {names[i] if i < len(names) else str(i): counts.get(i, 0) for i in range(top)}
+    _require_names(counts)
     texts = [name for name in counts if isinstance(name, str) and name]
     digits = all(name.isdecimal() and len(name) < 20 for name in texts)
     return {name: counts[name] for name in sorted(texts, key=lambda name: (int(name) if digits else 0, name))}

@@ -177,7 +177,7 @@ def _number(cell: Any, column: Column) -> float:
     """NaN if it is none."""
     try:
         if column.kind:
-            return moment(cell, column.kind)
+            return moment(cell, column.kind, column.format)
         return amount(cell, column.format) if column.format and isinstance(cell, str) else number(cell)
     except (TypeError, ValueError, OverflowError):
         return math.nan

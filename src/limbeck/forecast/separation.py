@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 CLOSEST, FARTHEST = 0.0, 7.0
 NODES, REACH = 241, 6.0
+STEP = 0.025  # of a table of accuracies
+MOST_SHARES = 20  # different ones; of more classes, those of about the same share count as one
+Numbers = NDArray[np.float64]
 
 
 def accuracy_of(separation: float, shares: Sequence[float]) -> float:
@@ -30,14 +35,43 @@ def accuracy_of(separation: float, shares: Sequence[float]) -> float:
         return 100 * max(shares)
     at, weight = _nodes()
     score, right = at + separation, 0.0
-    equal = max(shares) - min(shares) < 1e-9
-    for index in range(1) if equal else range(len(shares)):
+    alike = _alike(tuple(shares))
+    for share, count in alike:
         others = np.ones_like(at)
-        for other, share in enumerate(shares):
-            if other != index:
-                others = others * ndtr(score + math.log(shares[index] / share) / separation)
-        right += (1.0 if equal else shares[index]) * float(weight @ others)
+        for other, many in alike:
+            if many - (other == share):
+                others = others * ndtr(score + math.log(share / other) / separation) ** (many - (other == share))
+        right += count * share * float(weight @ others)
     return 100 * right
+
+
+@functools.lru_cache(maxsize=16)
+def _alike(shares: tuple[float, ...]) -> list[tuple[float, int]]:
+    """Shares, and how many classes have each."""
+    counts = Counter(shares)
+    if len(counts) <= MOST_SHARES:
+        return list(counts.items())
+    steps = (math.log(max(counts)) - math.log(min(counts))) / MOST_SHARES
+    groups: dict[int, list[float]] = {}
+    for share in shares:
+        groups.setdefault(round(math.log(share) / steps), []).append(share)
+    return [(sum(group) / len(group), len(group)) for group in groups.values()]
+
+
+def accuracies_of(separations: Numbers, shares: tuple[float, ...]) -> Numbers:
+    """The same of many, from a table that is made once.
+
+    >>> accuracies_of(np.array([0.0, 7.0]), (0.5, 0.5)).round(2).tolist()
+    [50.0, 100.0]
+    """
+    places, table = _table(shares)
+    return np.interp(separations, places, table)
+
+
+@functools.lru_cache(maxsize=16)
+def _table(shares: tuple[float, ...]) -> tuple[Numbers, Numbers]:
+    places = np.arange(CLOSEST, FARTHEST + STEP, STEP)
+    return places, np.array([accuracy_of(float(place), shares) for place in places])
 
 
 def separation_of(accuracy: float, shares: Sequence[float]) -> float:
@@ -56,7 +90,7 @@ def separation_of(accuracy: float, shares: Sequence[float]) -> float:
 
 
 @functools.cache
-def _nodes() -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _nodes() -> tuple[Numbers, Numbers]:
     """Points of a normal variable and their weights."""
     at = np.linspace(-REACH, REACH, NODES)
     weight = np.exp(-(at**2) / 2)

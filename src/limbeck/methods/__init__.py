@@ -84,13 +84,17 @@ def method_named(name: str, settings: Mapping[str, Any]) -> Method:
     >>> method_named("ldpdc", {"L": "50", "sigma": "none"}).L
     50
     """
+    kind = kind_named(name)
+    return kind(**read_settings(kind, name, settings))
+
+
+def kind_named(name: str) -> type[Method]:
     if name not in METHODS:
         raise BadSettings(
             f"There is no method '{name}'.{did_you_mean(name, METHODS)} Known are: {', '.join(METHODS)}.",
             "limbeck methods",
         )
-    kind = METHODS[name]
-    return kind(**read_settings(kind, name, settings))
+    return METHODS[name]
 
 
 def default_method(schema: Schema) -> str:

@@ -213,6 +213,6 @@ def read_settings(method: type, name: str, given: Mapping[str, Any]) -> dict[str
         if key not in known:
             raise BadSettings(
                 f"Method '{name}' has no setting '{key}'.{did_you_mean(key, known)} Known are: {', '.join(known)}.",
-                "limbeck methods",
+                f"limbeck methods {name}",
             )
     return {key: known[key].read(value) for key, value in given.items()}

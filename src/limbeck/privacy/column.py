@@ -10,7 +10,7 @@ from typing import Any
 
 from limbeck.errors import BadInput
 from limbeck.privacy.currency import FORMATS
-from limbeck.privacy.dates import DATE, KINDS, TIME, moment
+from limbeck.privacy.dates import DATE, KINDS, ORDERS, TIME, moment
 from limbeck.privacy.entries import is_range, is_texts, is_whole, require, shown
 
 MOST_DIGITS = 15
@@ -30,7 +30,8 @@ class Column:
     A numeric column that is `integer` is rounded to whole numbers when a synthetic record is decoded, others to so many `digits`
     after the point, where these are given. Its `special` values, such as 0 or -1, are ones that many records have: they come back
     exactly. Of the kinds "date" and "time" it holds dates and time stamps, and `low`, `high` and `special` are ISO texts. Its
-    `format` says how texts are read as numbers: "currency" for $1,200.50 and "currency-comma" for 1.200,50 EUR.
+    `format` says how texts are read: "currency" for $1,200.50 and "currency-comma" for 1.200,50 EUR; of dates and time stamps
+    "day-month-year" for 31.01.1990 and "month-day-year" for 01/31/1990, beside ISO texts.
 
     In a column that may be `missing`, a cell without a value, or with none that the schema knows, is a value of its own and takes
     one more number; elsewhere it is the low end, or no category.
@@ -68,13 +69,14 @@ class Column:
         kinds = " or ".join(f'"{kind}"' for kind in KINDS)
         is_kind = isinstance(self.kind, str) and self.kind in ("", *KINDS)
         require(f"kind of column '{self.name}'", self.kind, is_kind, f"{kinds}, or left out")
-        formats = " or ".join(f'"{each}"' for each in FORMATS)
-        is_format = isinstance(self.format, str) and self.format in ("", *FORMATS)
+        known = ORDERS if self.kind else FORMATS
+        formats = " or ".join(f'"{each}"' for each in known)
+        is_format = isinstance(self.format, str) and self.format in ("", *known)
         require(f"format of column '{self.name}'", self.format, is_format, f"{formats}, or left out")
         if self.categories:
             self._refuse("has categories, so it takes no", "kind", "digits", "special", "format")
         if self.kind:
-            self._refuse(f'is of kind "{self.kind}", so it takes no', "integer", "digits", "format")
+            self._refuse(f'is of kind "{self.kind}", so it takes no', "integer", "digits")
         if not self.categories or (self.low, self.high) != (None, None):
             self._check_range()
         self._check_digits()

@@ -12,7 +12,8 @@ from typing import Any
 
 from limbeck.errors import BadInput, LimbeckError
 from limbeck.forecast.duration import seconds_for, slowness
-from limbeck.forecast.usefulness import Facts, Usefulness, epsilon_for, is_close_to_chance, records_for, usefulness
+from limbeck.forecast.facts import Facts
+from limbeck.forecast.usefulness import Usefulness, epsilon_for, is_close_to_chance, records_for, usefulness
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.schema import Schema
 from limbeck.vault.ledger import Ledger
@@ -124,7 +125,7 @@ def warning_of(facts: Facts, useful: Usefulness | None) -> str | None:
     return (
         f"This set may be close to guessing: about {useful.accuracy:.0f} % ({useful.low:.0f} to {useful.high:.0f}) where "
         f"guessing gives {useful.chance:.0f} %, from "
-        f"{facts.records * facts.classes:,.0f} records at epsilon {facts.epsilon:g}. {needed}"
+        f"{facts.records * facts.classes:,.0f} records at epsilon {facts.epsilon:.3g}. {needed}"
     )
 
 
