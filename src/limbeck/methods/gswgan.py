@@ -22,6 +22,7 @@ Where we differ, and why:
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,14 +30,33 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadInput, BadSettings
+from limbeck.methods.base import Chosen, given
 from limbeck.methods.parts.averaged import BETAS, AveragedTraining
 from limbeck.methods.parts.generator_training import GeneratorTraining
+from limbeck.methods.parts.smoothing import smoothed
 from limbeck.methods.parts.stepped import SteppedMethod
+from limbeck.methods.parts.teaching import LITTLE_NOISE
 from limbeck.methods.settings import setting
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import Query, TeacherGradient
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Critic, CriticGradient, EnsembleSpec, check_ensemble
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticSteps(Chosen):
+    """The critics, the steps, and how far answers are smoothed; the names are those of the settings."""
+
+    K: int
+    T: int
+    block: int | None
+    smooth: float
+
+
+LARGE_BUDGET = CriticSteps(K=500, T=500, block=None, smooth=1.0)
+# More critics are asked less often each, so T answers of less noise; of so many only some learn at a step, which is as fast.
+SMALL_BUDGET = CriticSteps(K=3000, T=300, block=750, smooth=1.0)
+LEAST_KNOWN = 20  # records of a critic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +83,8 @@ class GSWGAN(SteppedMethod):
     label: ClassVar[str] = "gradients"
 
     variant: str = setting("A", choices=("A", "B"), note="a critic for every image or a clip on the whole batch")
-    K: int = setting(500, least=1)
-    T: int = setting(500, least=1)
+    K: int | None = setting(None, least=1)
+    T: int | None = setting(None, least=1)
     B: int = setting(300, least=1)
     C: float = setting(1.0, above=0)
     sigma: float | None = setting(None, above=0)
@@ -80,13 +100,15 @@ class GSWGAN(SteppedMethod):
     width: int = setting(16, least=1)
     critic_width: int = setting(0, least=0)
     critic_hidden: int = setting(24, least=0)
+    # A run that was booked before there was one smooths nothing.
+    smooth: float | None = setting(None, least=0)
     snapshots: int = setting(10, least=0, most=1000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.block is not None and self.block > self.K:
+        if self.K is not None and self.block is not None and self.block > self.K:
             raise BadSettings(f"block={self.block} critics cannot learn at a step, there are K={self.K}.")
-        if self.snapshots > self.T:
+        if self.T is not None and self.snapshots > self.T:
             raise BadSettings(
                 f"With T={self.T} steps choose snapshots in 0 ... {self.T}, got snapshots={self.snapshots}."
             )
@@ -95,12 +117,22 @@ class GSWGAN(SteppedMethod):
     def fixed_noise(self) -> float | None:
         return self.sigma
 
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> CriticSteps:
+        usual = LARGE_BUDGET
+        if epsilon is not None and epsilon < LITTLE_NOISE:
+            critics = given(self.K, min(SMALL_BUDGET.K, max(schema.privacy_units // LEAST_KNOWN, 1)))
+            usual = dataclasses.replace(SMALL_BUDGET, K=critics, block=min(SMALL_BUDGET.block or critics, critics))
+        return CriticSteps(
+            K=given(self.K, usual.K), T=given(self.T, usual.T),
+            block=given(self.block, usual.block), smooth=given(self.smooth, usual.smooth),
+        )  # fmt: skip
+
     def check(self, schema: Schema) -> None:
         super().check(schema)
         if not schema.is_image:
             raise BadSettings(f"GS-WGAN makes pictures, and '{schema.name}' is a table; use --method dpmerf.")
         try:
-            check_ensemble(self._ensemble(), schema)
+            check_ensemble(self._ensemble(schema), schema)
         except BadInput as refused:
             raise BadSettings(refused.message.replace("teachers=", "K=")) from None
 
@@ -112,14 +144,14 @@ class GSWGAN(SteppedMethod):
                 # One record may turn a critic's gradient from one end of the ball of radius C to the other.
                 clip=2 * self.C,
                 noise_multiplier=noise_multiplier,
-                teachers=self.K,
+                teachers=self.chosen(schema).K,
                 draws=self.B if self.variant == "A" else 1,
-                count=self.T,
+                count=self.rounds(schema),
             ),
         )
 
     def rounds(self, schema: Schema) -> int:
-        return self.T
+        return self.chosen(schema).T
 
     def training(self, schema: Schema, device: torch.device) -> GeneratorTraining:
         return AveragedTraining(
@@ -127,7 +159,7 @@ class GSWGAN(SteppedMethod):
             self.spec(),
             schema,
             device,
-            steps=self.T,
+            steps=self.rounds(schema),
             snapshots=self.snapshots,
             eta=self.eta_G,
             decay=self.ema,
@@ -139,13 +171,16 @@ class GSWGAN(SteppedMethod):
         fake_z, fake_y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
         question = CriticGradient(
             teacher=self._critic(schema),
-            ensemble=self._ensemble(),
+            ensemble=self._ensemble(schema),
             fakes=training.made(fake_z, fake_y),
             fake_labels=fake_y,
             x=images.detach().cpu(),
             y=y,
         )
         uphill = ask(self.label, step, question).tensor(training.device).view(images.shape)
+        # Of the setting itself: a run that was booked before there was one smooths nothing.
+        if self.smooth:
+            uphill = smoothed(uphill, self.smooth)
         training.follow(images, -uphill / self.B)
         training.note(step, uphill)
 
@@ -157,9 +192,9 @@ class GSWGAN(SteppedMethod):
         rng = self.rng(*point)
         return self.spec().latents(count, rng), torch.randint(len(schema.classes), (count,), generator=rng)
 
-    def _ensemble(self) -> EnsembleSpec:
+    def _ensemble(self, schema: Schema) -> EnsembleSpec:
         return EnsembleSpec(
-            teachers=self.K, batch=self.M, steps=self.n_dis, block=self.block, seed=self.seed_at("critics")
+            teachers=self.chosen(schema).K, batch=self.M, steps=self.n_dis, block=self.block, seed=self.seed_at("critics")
         )  # fmt: skip
 
     def _critic(self, schema: Schema) -> Critic:
