@@ -50,12 +50,14 @@ class CriticSteps(Chosen):
     K: int
     T: int
     block: int | None
+    n_dis: int
+    eta_G: float
     smooth: float
 
 
-LARGE_BUDGET = CriticSteps(K=500, T=500, block=None, smooth=1.0)
+LARGE_BUDGET = CriticSteps(K=500, T=500, block=None, n_dis=2, eta_G=7e-4, smooth=0.0)
 # More critics are asked less often each, so T answers of less noise; of so many only some learn at a step, which is as fast.
-SMALL_BUDGET = CriticSteps(K=3000, T=300, block=750, smooth=1.0)
+SMALL_BUDGET = CriticSteps(K=3000, T=300, block=500, n_dis=3, eta_G=2e-3, smooth=1.0)
 LEAST_KNOWN = 20  # records of a critic
 
 
@@ -89,11 +91,11 @@ class GSWGAN(SteppedMethod):
     C: float = setting(1.0, above=0)
     sigma: float | None = setting(None, above=0)
     block: int | None = setting(None, least=1)
-    n_dis: int = setting(2, least=1)
+    n_dis: int | None = setting(None, least=1)
     M: int = setting(15, least=1)
     T_w: int = setting(0, least=0)
     penalty: float = setting(10.0, above=0)
-    eta_G: float = setting(7e-4, above=0)
+    eta_G: float | None = setting(None, above=0)
     eta_D: float = setting(5e-3, above=0)
     ema: float = setting(0.97, least=0, below=1)
     latent: int = setting(6, least=1)
@@ -122,10 +124,8 @@ class GSWGAN(SteppedMethod):
         if epsilon is not None and epsilon < LITTLE_NOISE:
             critics = given(self.K, min(SMALL_BUDGET.K, max(schema.privacy_units // LEAST_KNOWN, 1)))
             usual = dataclasses.replace(SMALL_BUDGET, K=critics, block=min(SMALL_BUDGET.block or critics, critics))
-        return CriticSteps(
-            K=given(self.K, usual.K), T=given(self.T, usual.T),
-            block=given(self.block, usual.block), smooth=given(self.smooth, usual.smooth),
-        )  # fmt: skip
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(usual)}
+        return dataclasses.replace(usual, **{name: value for name, value in own.items() if value is not None})
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -161,14 +161,14 @@ class GSWGAN(SteppedMethod):
             device,
             steps=self.rounds(schema),
             snapshots=self.snapshots,
-            eta=self.eta_G,
+            eta=self.chosen(schema).eta_G,
             decay=self.ema,
         )
 
     def take_step(self, training: GeneratorTraining, schema: Schema, ask: Ask, step: int) -> None:
         z, y = self.drawn(schema, self.B, "images", step)
         images = training.drawn(z, y)
-        fake_z, fake_y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
+        fake_z, fake_y = self.drawn(schema, self.chosen(schema).n_dis * self.M, "fakes", step)
         question = CriticGradient(
             teacher=self._critic(schema),
             ensemble=self._ensemble(schema),
@@ -193,11 +193,13 @@ class GSWGAN(SteppedMethod):
         return self.spec().latents(count, rng), torch.randint(len(schema.classes), (count,), generator=rng)
 
     def _ensemble(self, schema: Schema) -> EnsembleSpec:
+        chosen = self.chosen(schema)
         return EnsembleSpec(
-            teachers=self.chosen(schema).K, batch=self.M, steps=self.n_dis, block=self.block, seed=self.seed_at("critics")
+            teachers=chosen.K, batch=self.M, steps=chosen.n_dis, block=chosen.block, seed=self.seed_at("critics")
         )  # fmt: skip
 
     def _critic(self, schema: Schema) -> Critic:
+        chosen = self.chosen(schema)
         return Critic(
             shape=schema.shape,
             classes=len(schema.classes),
@@ -208,8 +210,8 @@ class GSWGAN(SteppedMethod):
             hidden=0 if self.critic_width else self.critic_hidden,
             penalty=self.penalty,
             warm=self.T_w,
-            warm_steps=self.n_dis,
+            warm_steps=chosen.n_dis,
             latent=self.latent,
             generator_width=self.width,
-            generator_eta=self.eta_G,
+            generator_eta=chosen.eta_G,
         )
