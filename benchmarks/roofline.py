@@ -2,9 +2,10 @@
 
 The work is counted in floating-point operations of matrix products and convolutions alone, as the plain loop does it and as
 ours does it; the smaller count stands for what has to be done. The limit is that count over the fastest large matrix product
-of the same run, with the same threads and in whichever of the two precisions in use is faster, plus, for DataLens, the bytes that Adam must move at least (three numbers a weight,
-read and written in each step) over the fastest copy of the same run. No code can be faster than the limit: everything else
-that a round does (activations, sorting, random numbers, gathering of patches) is taken to cost nothing.
+of the same run, with the same threads and in whichever precision is faster, plus, for DataLens, the bytes that Adam must move
+at least (three numbers a weight, read and written in each step) over the fastest copy of the same run. No code can be faster
+than the limit: everything else that a round does (activations, sorting, random numbers, gathering of patches) is taken to
+cost nothing.
 
     python -m benchmarks.roofline [--repeats 5] [--threads N]       on an idle machine
     python -m benchmarks.roofline --threads 1                       anywhere: it counts the seconds of the processor itself

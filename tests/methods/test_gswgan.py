@@ -194,7 +194,9 @@ def test_a_run_that_was_booked_before_answers_were_smoothed_goes_on_without() ->
     """Plans of before 0.8.0 state every setting but `smooth`."""
 
     def made(**settings: Any) -> np.ndarray:
-        method = method_named("gswgan", {**PAPERS, "K": 100, "T": 2, "snapshots": 0, "width": 4, "per_class": 1, **settings})
+        method = method_named(
+            "gswgan", {**PAPERS, "K": 100, "T": 2, "snapshots": 0, "width": 4, "per_class": 1, **settings}
+        )
         return method.run(MNIST, Noise(), Steps(), torch.device("cpu")).x  # type: ignore[no-any-return, union-attr]
 
     assert np.array_equal(made(), made(smooth=0.0))
