@@ -158,8 +158,8 @@ def test_a_short_budget_is_refused_before_anything_is_read(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("epsilon", "given", "expected"),
     [
-        (10.0, {}, {"K": 500, "T": 500, "smooth": 0.0, "block": None}),
-        (10.0, {"K": 900, "T": 20, "smooth": 0.0}, {"K": 900, "T": 20, "smooth": 0.0}),
+        (10.0, {}, {"K": 500, "T": 500, "smooth": 0.0, "block": 500}),
+        (10.0, {"K": 900, "T": 20, "smooth": 0.0}, {"K": 900, "T": 20, "smooth": 0.0, "block": 900}),
         (1.0, {}, {"K": 2000, "T": 250, "smooth": 1.0, "block": 500}),
         (1.0, {"K": 400}, {"K": 400, "T": 250, "block": 400}),
     ],
@@ -169,6 +169,11 @@ def test_critics_and_steps_suit_the_budget(epsilon: float, given: dict[str, Any]
     assert {name: plan.settings[name] for name in expected} == expected
     (query,) = plan.queries
     assert isinstance(query, TeacherGradient) and (query.teachers, query.count) == (expected["K"], plan.settings["T"])
+
+
+def test_a_run_that_was_booked_with_no_block_has_all_critics_learn() -> None:
+    for settings, block in (({"K": 900, "block": None}, None), ({"K": 900, "block": 30}, 30)):
+        assert method_named("gswgan", settings)._ensemble(MNIST).block == block  # type: ignore[attr-defined]
 
 
 def test_few_records_have_fewer_critics() -> None:

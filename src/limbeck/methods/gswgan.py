@@ -52,11 +52,12 @@ class CriticSteps(Chosen):
 
     K: int
     T: int
-    block: int | None
+    block: int
     smooth: float
 
 
-LARGE_BUDGET = CriticSteps(K=500, T=500, block=None, smooth=0.0)
+ALL = 2**31  # more than there are
+LARGE_BUDGET = CriticSteps(K=500, T=500, block=ALL, smooth=0.0)
 # More critics are asked less often each, so T answers of less noise; of so many only some learn at a step, which is as fast.
 SMALL_BUDGET = CriticSteps(K=2000, T=250, block=500, smooth=1.0)
 LEAST_KNOWN = 30  # records of a critic
@@ -124,10 +125,15 @@ class GSWGAN(SteppedMethod):
     def chosen(self, schema: Schema, epsilon: float | None = None) -> CriticSteps:
         usual = LARGE_BUDGET
         if epsilon is not None and epsilon < LITTLE_NOISE:
-            critics = given(self.K, min(SMALL_BUDGET.K, max(schema.privacy_units // LEAST_KNOWN, 1)))
-            usual = dataclasses.replace(SMALL_BUDGET, K=critics, block=min(SMALL_BUDGET.block or critics, critics))
-        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(usual)}
-        return dataclasses.replace(usual, **{name: value for name, value in own.items() if value is not None})
+            most = max(schema.privacy_units // LEAST_KNOWN, 1)
+            usual = dataclasses.replace(SMALL_BUDGET, K=min(SMALL_BUDGET.K, most))
+        critics = given(self.K, usual.K)
+        return CriticSteps(
+            K=critics,
+            T=given(self.T, usual.T),
+            block=given(self.block, min(usual.block, critics)),
+            smooth=given(self.smooth, usual.smooth),
+        )
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
@@ -195,10 +201,13 @@ class GSWGAN(SteppedMethod):
         return self.spec().latents(count, rng), torch.randint(len(schema.classes), (count,), generator=rng)
 
     def _ensemble(self, schema: Schema) -> EnsembleSpec:
-        chosen = self.chosen(schema)
         return EnsembleSpec(
-            teachers=chosen.K, batch=self.M, steps=self.n_dis, block=chosen.block, seed=self.seed_at("critics")
-        )  # fmt: skip
+            teachers=self.chosen(schema).K,
+            batch=self.M,
+            steps=self.n_dis,
+            block=self.block,  # of the setting itself, for runs that were booked with none: all learn
+            seed=self.seed_at("critics"),
+        )
 
     def _critic(self, schema: Schema) -> Critic:
         return Critic(
