@@ -108,6 +108,10 @@ ROWS = {
     "pategan-mnist-epsilon-10": Row(
         "mnist", ("--method", "pategan", "--per-class", "50", "--epsilon", "10"), IMAGE, 66.67, 10.0
     ),
+    "gswgan-mnist": Row("mnist", ("--method", "gswgan", "--per-class", "50", "--epsilon", "1"), IMAGE, 14.32, 1.0),
+    "gswgan-fashion-mnist-epsilon-10": Row(
+        "fashion-mnist", ("--method", "gswgan", "--per-class", "50", "--epsilon", "10"), IMAGE, 65.79, 10.0
+    ),
     "gswgan-mnist-epsilon-10": Row(
         "mnist", ("--method", "gswgan", "--per-class", "50", "--epsilon", "10"), IMAGE, 84.9, 10.0
     ),

@@ -19,7 +19,8 @@ from limbeck.runs.planning import make_plan
 
 RESULT = Path(__file__).parent / "results" / "gswgan-budget.json"
 DELTA, IMAGES = 1e-5, 300
-FORMS = (("A", 500, 500), ("A", 1000, 100), ("A", 1500, 100), ("A", 3000, 200), ("B", 500, 500), ("B", 1500, 500))
+STEPS_OF_A = ((500, 500), (1000, 100), (1500, 100), (2000, 250), (3000, 200), (3000, 300))
+FORMS = (*(("A", *form) for form in STEPS_OF_A), ("B", 500, 500), ("B", 1500, 500))
 
 
 def row(schema: Schema, epsilon: float, variant: str, critics: int, steps: int) -> dict[str, str | float]:

@@ -2,11 +2,13 @@
 
 The work is counted in floating-point operations of matrix products and convolutions alone, as the plain loop does it and as
 ours does it; the smaller count stands for what has to be done. The limit is that count over the fastest large matrix product
-of the same run, with the same threads, plus, for DataLens, the bytes that Adam must move at least (three numbers a weight,
-read and written in each step) over the fastest copy of the same run. No code can be faster than the limit: everything else
-that a round does (activations, sorting, random numbers, gathering of patches) is taken to cost nothing.
+of the same run, with the same threads and in whichever precision is faster, plus, for DataLens, the bytes that Adam must move
+at least (three numbers a weight, read and written in each step) over the fastest copy of the same run. No code can be faster
+than the limit: everything else that a round does (activations, sorting, random numbers, gathering of patches) is taken to
+cost nothing.
 
     python -m benchmarks.roofline [--repeats 5] [--threads N]       on an idle machine
+    python -m benchmarks.roofline --threads 1                       anywhere: it counts the seconds of the processor itself
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from benchmarks.datalens_round import PAPERS, STEPS, Loop, Ours
 from benchmarks.gswgan_critics import Work
+from limbeck.nets.kernels.hardware import has_fast_bfloat16
 
 RESULT = Path(__file__).parent / "results" / "roofline.json"
 TEACHERS = 40  # of DataLens; all are alike, so their number does not change a rate
@@ -35,26 +39,43 @@ ADAM = 3  # weight and two moments
 
 
 def best(work: Callable[[], Any], repeats: int) -> float:
+    # What else the machine does counts for nothing where there is one thread.
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return min(times)
 
 
+class Counter(TorchDispatchMode):
+    """Counts by PyTorch's own formulas. Its `FlopCounterMode` follows modules, too, which breaks `torch.autograd.grad`."""
+
+    total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        formula = flop_registry.get(func._overloadpacket)
+        if formula is not None:
+            self.total += int(formula(*args, **(kwargs or {}), out_val=made))
+        return made
+
+
 def operations(work: Callable[[], Any]) -> int:
-    with FlopCounterMode(display=False) as counter:
+    with Counter() as counter:
         work()
-    return int(counter.get_total_flops())
+    return int(counter.total)
 
 
 def fastest_product(repeats: int) -> float:
-    """Operations of a second."""
+    """Operations of a second, in the faster of the precisions that the stacked networks use."""
     rates = []
-    for side in SIDES:
-        left, right, out = torch.rand(side, side), torch.rand(side, side), torch.empty(side, side)
-        rates.append(2 * side**3 / best(partial(torch.mm, left, right, out=out), 4 * repeats))
+    for kind in (torch.float32, torch.bfloat16) if has_fast_bfloat16(torch.device("cpu")) else (torch.float32,):
+        for side in SIDES:
+            left, right = torch.rand(2, side, side).to(kind)
+            out = torch.empty(side, side, dtype=kind)
+            rates.append(2 * side**3 / best(partial(torch.mm, left, right, out=out), 4 * repeats))
     return max(rates)
 
 

@@ -28,7 +28,7 @@ from limbeck.progress import Silent
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
 from limbeck.runs.log import RunLog
-from limbeck.vault.api import Answer, Asked
+from limbeck.vault.api import Answer, Asked, Discriminator, FeatureTeacher
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.store import EnsembleStore
 from limbeck.vault.ledger import Ledger
@@ -306,6 +306,17 @@ def test_settings_that_make_no_sense_are_refused(name: str, wrong: dict[str, Any
         method_named(name, wrong)
 
 
+def test_teachers_over_features_are_there_where_they_were_booked() -> None:
+    """Plans of before 0.8.0 do not state `features`."""
+    for name in ("datalens", "gpate", "pategan"):
+        before, none = (method_named(name, given).teacher(MNIST) for given in ({"teachers": 9}, {"features": 0}))  # type: ignore[attr-defined]
+        assert before == none and isinstance(none, Discriminator)
+        found = method_named(name, {"features": 12, "hidden": 0}).teacher(MNIST)  # type: ignore[attr-defined]
+        assert isinstance(found, FeatureTeacher) and found.features == 12
+        with pytest.raises(BadSettings, match="features=12 go with hidden=0 only, got hidden=8"):
+            method_named(name, {"features": 12, "hidden": 8})
+
+
 @pytest.mark.parametrize(
     ("epsilon", "given", "expected"),
     [
@@ -427,7 +438,7 @@ def test_smoothing_keeps_what_is_flat_and_averages_noise() -> None:
 def test_templates_with_decay_vote_towards_the_mean_of_their_class() -> None:
     """Where a pixel of the image lies below that of the class the vote is up, and it turns once the image has gone too far."""
     from limbeck.data.records import Records
-    from limbeck.vault.api import Discriminator, EnsembleSpec, SignVote
+    from limbeck.vault.api import EnsembleSpec, SignVote
     from limbeck.vault.ensemble.desk import vote_sum
     from limbeck.vault.ensemble.partition import partition
     from limbeck.vault.noise import Randomness
@@ -455,7 +466,6 @@ def test_templates_with_decay_vote_towards_the_mean_of_their_class() -> None:
 
 
 def test_a_label_that_a_teacher_lacks_teaches_it_nothing() -> None:
-    from limbeck.vault.api import Discriminator
     from limbeck.vault.ensemble.teachers import Batch
 
     teacher = Discriminator(shape=(3,), classes=2, first=0, hidden=0)

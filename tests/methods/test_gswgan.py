@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -27,6 +28,7 @@ from limbeck.progress import Silent
 from limbeck.release.generator import load_generator
 from limbeck.release.reader import read_release
 from limbeck.runs.log import RunLog
+from limbeck.vault.api import Answer
 from limbeck.vault.ensemble.critics import Rivals
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ledger import Ledger
@@ -151,6 +153,59 @@ def test_a_short_budget_is_refused_before_anything_is_read(tmp_path: Path) -> No
     with pytest.raises(BudgetRefused, match="digits"):
         work.condense(request, plan, source, tmp_path / "out", Silent())
     assert not (tmp_path / "out").exists() and not (tmp_path / "teachers").exists()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "given", "expected"),
+    [
+        (10.0, {}, {"K": 500, "T": 500, "smooth": 0.0, "block": 500}),
+        (10.0, {"K": 900, "T": 20, "smooth": 0.0}, {"K": 900, "T": 20, "smooth": 0.0, "block": 900}),
+        (1.0, {}, {"K": 2000, "T": 250, "smooth": 1.0, "block": 500}),
+        (1.0, {"K": 400}, {"K": 400, "T": 250, "block": 400}),
+    ],
+)
+def test_critics_and_steps_suit_the_budget(epsilon: float, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    plan = make_plan(MNIST, method_named("gswgan", given), epsilon, 1e-5)
+    assert {name: plan.settings[name] for name in expected} == expected
+    (query,) = plan.queries
+    assert isinstance(query, TeacherGradient) and (query.teachers, query.count) == (expected["K"], plan.settings["T"])
+
+
+def test_a_run_that_was_booked_with_no_block_has_all_critics_learn() -> None:
+    for settings, block in (({"K": 900, "block": None}, None), ({"K": 900, "block": 30}, 30)):
+        assert method_named("gswgan", settings)._ensemble(MNIST).block == block  # type: ignore[attr-defined]
+
+
+def test_few_records_have_fewer_critics() -> None:
+    few = dataclasses.replace(MNIST, records=8000, class_sizes=(800,) * 10)
+    assert make_plan(few, method_named("gswgan", {}), 1.0, 1e-5).settings["K"] == 266
+    assert make_plan(few, method_named("gswgan", {}), 10.0, 1e-5).settings["K"] == 500
+
+
+class Noise:
+    """Answers of noise alone."""
+
+    def __call__(self, label: str, index: int, question: Any) -> Answer:
+        rng = np.random.default_rng(index)
+        return Answer(rng.normal(size=question.x.numel()).astype(np.float32), 1.0)
+
+
+class Steps:
+    def steps(self, total: int, state: dict[str, torch.Tensor], answers: str, ends: Any = None) -> Any:
+        yield from range(total)
+
+
+def test_a_run_that_was_booked_before_answers_were_smoothed_goes_on_without() -> None:
+    """Plans of before 0.8.0 state every setting but `smooth`."""
+
+    def made(**settings: Any) -> np.ndarray:
+        method = method_named(
+            "gswgan", {**PAPERS, "K": 100, "T": 2, "snapshots": 0, "width": 4, "per_class": 1, **settings}
+        )
+        return method.run(MNIST, Noise(), Steps(), torch.device("cpu")).x  # type: ignore[no-any-return, union-attr]
+
+    assert np.array_equal(made(), made(smooth=0.0))
+    assert not np.array_equal(made(), made(smooth=1.0))
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ critics, partition, store = (
 noise = Faults("vault/noise.py")
 hashes = Faults("vault/keyed_hash.py")
 folder, discriminators = Faults("vault/private_folder.py"), Faults("vault/ensemble/discriminators.py")
+features = Faults("vault/ensemble/feature_discriminators.py")
 
 ANSWERS = "privacy/test_teacher_answers.py"
 HALF = f"{ANSWERS}::test_one_teachers_vote_has_half_of_the_clip"
@@ -220,6 +221,20 @@ TEACHERS: tuple[Mutation, ...] = (
         "return as_real * as_real.detach().mean() + as_fake\n",
         "teachers learn from one another's records",
         f"{TEACHERS_TESTS}::test_no_kind_of_teacher_mixes",
+    ),
+    features(
+        "features-mixing",
+        "reals, fakes = (self._net().logits(weights, batch.x, batch.y) for batch in (real, fake))",
+        "reals, fakes = (self._net().logits(weights, batch.x - real.x.mean(0), batch.y) for batch in (real, fake))",
+        "teachers over features learn from one another's records",
+        f"{TEACHERS_TESTS}::test_no_kind_of_teacher_mixes",
+    ),
+    features(
+        "features-no-record",
+        "(F.softplus(-reals) * real.weight).mean(1)",
+        "F.softplus(-reals).mean(1)",
+        "teachers over features learn from places where no record is",
+        "vault/test_feature_teachers.py::test_places_without_a_record_do_not_count",
     ),
     # Critics
     critics(

@@ -8,7 +8,7 @@ import torch
 
 from limbeck.data.records import Records
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Critic, CriticGradient, Discriminator, EnsembleSpec
+from limbeck.vault.api import Critic, CriticGradient, Discriminator, EnsembleSpec, FeatureTeacher
 from limbeck.vault.ensemble.ensemble import Ensemble
 from limbeck.vault.ensemble.partition import partition
 from limbeck.vault.ensemble.teachers import Batch, Teacher
@@ -24,6 +24,7 @@ KINDS: list[Teacher] = [
     Discriminator(shape=SHAPE, classes=CLASSES, first=3, second=4, hidden=5),
     Discriminator(shape=SHAPE, classes=CLASSES, first=0, hidden=5),
     Discriminator(shape=SHAPE, classes=CLASSES, first=0, hidden=0, decay=1.0),
+    FeatureTeacher(shape=SHAPE, classes=CLASSES, features=7, decay=0.5),
 ]
 
 

@@ -24,6 +24,7 @@ from limbeck.vault.api import (
     CriticGradient,
     Discriminator,
     EnsembleSpec,
+    FeatureTeacher,
     Grant,
     Identity,
     Map,
@@ -88,6 +89,7 @@ def test_every_teacher_is_carried() -> None:
     teachers = {
         "critic": Critic(shape=(1, 8, 8), classes=3, warm=2, hidden=5, width=0),
         "discriminator": Discriminator(shape=(1, 8, 8), classes=3, first=2, second=3, hidden=4, decay=0.25),
+        "feature_discriminator": FeatureTeacher(shape=(1, 8, 8), classes=3, features=9, features_seed=4, decay=0.5),
     }
     assert set(teachers) == set(TEACHERS)
     x = torch.zeros(2, 1, 8, 8)

@@ -17,11 +17,15 @@ Where we differ, and why:
   it lacks.
 - The defaults are for two cores, not the paper's: critics of a template for each class and 24 hidden units learn in a few
   steps, so all of them can keep up with the generator and need no warm start. The paper's: K=1000 block=1 T=20000 B=32 n_dis=5
-  M=32 T_w=2000 eta_G=0.0001 eta_D=0.0001 ema=0.999 latent=10 width=64 critic_width=64.
+  M=32 T_w=2000 eta_G=0.0001 eta_D=0.0001 ema=0.999 latent=10 width=64 critic_width=64 smooth=0.
+- Below epsilon 3 there are four times as many critics, each asked a quarter as often, which pays for half as many answers of a
+  fifth of the noise; a quarter of them learn at a step, and answers are smoothed, which is free: neighbouring pixels share what
+  a critic wants, and not the noise.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,9 +33,12 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadInput, BadSettings
+from limbeck.methods.base import Chosen, given
 from limbeck.methods.parts.averaged import BETAS, AveragedTraining
 from limbeck.methods.parts.generator_training import GeneratorTraining
+from limbeck.methods.parts.smoothing import smoothed
 from limbeck.methods.parts.stepped import SteppedMethod
+from limbeck.methods.parts.teaching import LITTLE_NOISE
 from limbeck.methods.settings import setting
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import Query, TeacherGradient
@@ -40,8 +47,25 @@ from limbeck.vault.api import Ask, Critic, CriticGradient, EnsembleSpec, check_e
 
 
 @dataclass(frozen=True, kw_only=True)
+class CriticSteps(Chosen):
+    """The critics, the steps, and how far answers are smoothed; the names are those of the settings."""
+
+    K: int
+    T: int
+    block: int
+    smooth: float
+
+
+ALL = 2**31  # more than there are
+LARGE_BUDGET = CriticSteps(K=500, T=500, block=ALL, smooth=0.0)
+# More critics are asked less often each, so T answers of less noise; of so many only some learn at a step, which is as fast.
+SMALL_BUDGET = CriticSteps(K=2000, T=250, block=500, smooth=1.0)
+LEAST_KNOWN = 30  # records of a critic
+
+
+@dataclass(frozen=True, kw_only=True)
 class GSWGAN(SteppedMethod):
-    """Symbols are the paper's where it has one.
+    """Symbols are the paper's where it has one. K, T, block and smooth, left out, suit the budget (`chosen`).
 
     variant                A: a critic of its own for every image. B: one critic for the batch, which is clipped as a whole
     K, block               critics; how many of them learn at a step, in turn (none: all)
@@ -53,6 +77,7 @@ class GSWGAN(SteppedMethod):
     latent, width          coin flips that an image is made from; filters of the generator's last hidden map
     critic_width           filters of a critic's first layer; 0: a template for each class, which is many times as fast,
     critic_hidden          and so many hidden units beside the templates
+    smooth                 std, in pixels, of the Gaussian that answers are smoothed with; 0 for none
     snapshots              how many sets are kept during the run
     """
 
@@ -63,8 +88,8 @@ class GSWGAN(SteppedMethod):
     label: ClassVar[str] = "gradients"
 
     variant: str = setting("A", choices=("A", "B"), note="a critic for every image or a clip on the whole batch")
-    K: int = setting(500, least=1)
-    T: int = setting(500, least=1)
+    K: int | None = setting(None, least=1)
+    T: int | None = setting(None, least=1)
     B: int = setting(300, least=1)
     C: float = setting(1.0, above=0)
     sigma: float | None = setting(None, above=0)
@@ -80,13 +105,15 @@ class GSWGAN(SteppedMethod):
     width: int = setting(16, least=1)
     critic_width: int = setting(0, least=0)
     critic_hidden: int = setting(24, least=0)
+    # A run that was booked before there was one smooths nothing.
+    smooth: float | None = setting(None, least=0)
     snapshots: int = setting(10, least=0, most=1000)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.block is not None and self.block > self.K:
+        if self.K is not None and self.block is not None and self.block > self.K:
             raise BadSettings(f"block={self.block} critics cannot learn at a step, there are K={self.K}.")
-        if self.snapshots > self.T:
+        if self.T is not None and self.snapshots > self.T:
             raise BadSettings(
                 f"With T={self.T} steps choose snapshots in 0 ... {self.T}, got snapshots={self.snapshots}."
             )
@@ -95,12 +122,25 @@ class GSWGAN(SteppedMethod):
     def fixed_noise(self) -> float | None:
         return self.sigma
 
+    def chosen(self, schema: Schema, epsilon: float | None = None) -> CriticSteps:
+        usual = LARGE_BUDGET
+        if epsilon is not None and epsilon < LITTLE_NOISE:
+            most = max(schema.privacy_units // LEAST_KNOWN, 1)
+            usual = dataclasses.replace(SMALL_BUDGET, K=min(SMALL_BUDGET.K, most))
+        critics = given(self.K, usual.K)
+        return CriticSteps(
+            K=critics,
+            T=given(self.T, usual.T),
+            block=given(self.block, min(usual.block, critics)),
+            smooth=given(self.smooth, usual.smooth),
+        )
+
     def check(self, schema: Schema) -> None:
         super().check(schema)
         if not schema.is_image:
             raise BadSettings(f"GS-WGAN makes pictures, and '{schema.name}' is a table; use --method dpmerf.")
         try:
-            check_ensemble(self._ensemble(), schema)
+            check_ensemble(self._ensemble(schema), schema)
         except BadInput as refused:
             raise BadSettings(refused.message.replace("teachers=", "K=")) from None
 
@@ -112,14 +152,14 @@ class GSWGAN(SteppedMethod):
                 # One record may turn a critic's gradient from one end of the ball of radius C to the other.
                 clip=2 * self.C,
                 noise_multiplier=noise_multiplier,
-                teachers=self.K,
+                teachers=self.chosen(schema).K,
                 draws=self.B if self.variant == "A" else 1,
-                count=self.T,
+                count=self.rounds(schema),
             ),
         )
 
     def rounds(self, schema: Schema) -> int:
-        return self.T
+        return self.chosen(schema).T
 
     def training(self, schema: Schema, device: torch.device) -> GeneratorTraining:
         return AveragedTraining(
@@ -127,7 +167,7 @@ class GSWGAN(SteppedMethod):
             self.spec(),
             schema,
             device,
-            steps=self.T,
+            steps=self.rounds(schema),
             snapshots=self.snapshots,
             eta=self.eta_G,
             decay=self.ema,
@@ -139,13 +179,16 @@ class GSWGAN(SteppedMethod):
         fake_z, fake_y = self.drawn(schema, self.n_dis * self.M, "fakes", step)
         question = CriticGradient(
             teacher=self._critic(schema),
-            ensemble=self._ensemble(),
+            ensemble=self._ensemble(schema),
             fakes=training.made(fake_z, fake_y),
             fake_labels=fake_y,
             x=images.detach().cpu(),
             y=y,
         )
         uphill = ask(self.label, step, question).tensor(training.device).view(images.shape)
+        # Of the setting itself: a run that was booked before there was one smooths nothing.
+        if self.smooth:
+            uphill = smoothed(uphill, self.smooth)
         training.follow(images, -uphill / self.B)
         training.note(step, uphill)
 
@@ -157,10 +200,14 @@ class GSWGAN(SteppedMethod):
         rng = self.rng(*point)
         return self.spec().latents(count, rng), torch.randint(len(schema.classes), (count,), generator=rng)
 
-    def _ensemble(self) -> EnsembleSpec:
+    def _ensemble(self, schema: Schema) -> EnsembleSpec:
         return EnsembleSpec(
-            teachers=self.K, batch=self.M, steps=self.n_dis, block=self.block, seed=self.seed_at("critics")
-        )  # fmt: skip
+            teachers=self.chosen(schema).K,
+            batch=self.M,
+            steps=self.n_dis,
+            block=self.block,  # of the setting itself, for runs that were booked with none: all learn
+            seed=self.seed_at("critics"),
+        )
 
     def _critic(self, schema: Schema) -> Critic:
         return Critic(

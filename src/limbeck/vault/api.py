@@ -32,6 +32,7 @@ from limbeck.privacy.schema import Schema
 from limbeck.vault.choices import MarginalErrors, Scores
 from limbeck.vault.ensemble.critics import Critic
 from limbeck.vault.ensemble.discriminators import Discriminator
+from limbeck.vault.ensemble.feature_discriminators import FeatureTeacher
 from limbeck.vault.ensemble.partition import check_ensemble
 from limbeck.vault.ensemble.teachers import EnsembleSpec, Question, Teacher
 from limbeck.vault.ensemble.votes import BeliefVote, BinVote, CriticGradient, LevelVote, SignVote, SketchVote
@@ -70,6 +71,7 @@ __all__ = [
     "Discriminator",
     "EnsembleSpec",
     "FeatureResidual",
+    "FeatureTeacher",
     "Grant",
     "Hermite",
     "Identity",

@@ -17,7 +17,7 @@ from limbeck.methods.settings import setting
 from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import Query, TeacherVote
 from limbeck.privacy.schema import Schema
-from limbeck.vault.api import Discriminator, EnsembleSpec, Question, check_ensemble
+from limbeck.vault.api import Discriminator, EnsembleSpec, FeatureTeacher, Question, Teacher, check_ensemble
 
 VOTES = "votes"
 LITTLE_NOISE = 3.0  # epsilon, from which on other settings are better than those for much noise; 1 and 10 were tried
@@ -40,6 +40,7 @@ class TeacherSteps(Chosen):
     teacher_steps: int = 5
     teacher_decay: float = 10.0
     hidden: int = 0
+    features: int = 0
     fit: int = 30
     latent: int = 3
 
@@ -60,6 +61,7 @@ class TeacherMethod(SteppedMethod):
     first, second, hidden
                   sizes of a teacher; first=0 leaves out its convolutions, which is many times as fast, and hidden=0 with it
                   all but a template for each class
+    features      public random features of records that a teacher is linear in, beside the templates; needs hidden=0
     fit           steps of the generator for each answer
     latent, width of the generator
     sigma         std of the noise on every number of the votes' sum; left out, it follows from epsilon
@@ -79,6 +81,8 @@ class TeacherMethod(SteppedMethod):
     first: int = setting(0, least=0)
     second: int = setting(42, least=1)
     hidden: int | None = setting(None, least=0)
+    # A run that was booked before there were any has none.
+    features: int | None = setting(None, least=0)
     eta: float = setting(1e-3, above=0)
     fit: int | None = setting(None, least=1)
     latent: int | None = setting(None, least=1)
@@ -90,6 +94,8 @@ class TeacherMethod(SteppedMethod):
         super().__post_init__()
         if self.first and not self.hidden:
             raise BadSettings(f"hidden=0 goes with first=0 only, got first={self.first}; choose hidden of at least 1.")
+        if self.hidden and self.features:
+            raise BadSettings(f"features={self.features} go with hidden=0 only, got hidden={self.hidden}.")
         if self.T is not None and self.snapshots > self.T:
             raise BadSettings(f"snapshots must lie in 0 ... T = {self.T}, got snapshots={self.snapshots}.")
 
@@ -141,8 +147,18 @@ class TeacherMethod(SteppedMethod):
             seed=self.seed_at("teachers"),
         )
 
-    def teacher(self, schema: Schema) -> Discriminator:
+    def teacher(self, schema: Schema) -> Teacher:
         chosen = self.chosen(schema)
+        if self.features:  # of the setting itself, for runs that were booked without it
+            return FeatureTeacher(
+                shape=schema.shape,
+                classes=len(schema.classes),
+                eta=self.teacher_eta,
+                beta1=0.5,
+                decay=chosen.teacher_decay,
+                features=self.features,
+                features_seed=self.seed_at("features"),
+            )
         return Discriminator(
             shape=schema.shape,
             classes=len(schema.classes),
