@@ -1,4 +1,4 @@
-"""What is known of the label in each cell: the bound that its proof claims, the sum, and how one question is told from another."""
+"""What is known of the label in each cell: the bound that its proof claims, the sum, and what makes another question."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from limbeck.methods.mosaic.measured import Measured
 from limbeck.vault.api import Answer, Ask, LabelCells
 
 Numbers = NDArray[np.float64]
+TINY = 1e-30  # of squared shares: nothing is divided by none
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +74,17 @@ def _shares(answer: Answer, mapping: LabelCells, records: float) -> tuple[Number
 
 
 def _expectation(apart: Numbers, variance: float, measured: Measured) -> tuple[Numbers, Numbers]:
-    """apart: what is expected of the records, less what is of the rows. Of each column as much is believed as its cells surely
-    stray: where the noise explains it all, nothing changes."""
+    """apart: what is expected of the records, less what is of the rows.
+
+    A cell strays in proportion to its records; how far, all cells of a column say together. So much is believed of each as noise
+    does not explain: of small cells little, and where noise explains it all, nothing changes.
+    """
     shift, doubt = np.zeros(apart.shape), np.zeros(apart.shape[1])
     noise = variance * (1 - 1 / len(apart))
+    squares = measured.totals()[0].double().clamp_min(0).square().numpy()
     for block in measured.blocks():
-        strays = max(float(np.square(apart[:, block]).mean()) - noise, 0.0)
+        surely = np.maximum((np.square(apart[:, block]) - noise).sum(), 0.0)
+        strays = surely * squares[block] / (len(apart) * max(squares[block].sum(), TINY))
         believed = strays / (strays + noise)
         shift[:, block] = -believed * apart[:, block]
         doubt[block] = believed**2 * variance
