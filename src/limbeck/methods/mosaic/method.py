@@ -6,9 +6,9 @@ Two or three answers are asked, each over all records at once, so that their pri
     pairs     the same for each pair of columns, cut into bins that the first answer has shown to be worth it
     labels    what the model of the label, as far as it is known by then, expects of the records in each bin (expected.py)
 
-A mixture of products is fitted to the first two (mixture.py); rows are drawn from it so that pairs of cells add up (even.py); their labels
-are drawn from a model of the label whose terms stray as far as was measured (labels.py); values are drawn inside their bins. All
-of that is post-processing.
+A mixture of products is fitted to the first two (mixture.py); rows are drawn from it so that pairs of cells add up (even.py);
+their labels are drawn from a model of the label whose terms stray as far as was measured (labels.py); values are drawn inside
+their bins. All of that is post-processing.
 
 Where we differ from AIM (McKenna et al. 2022), and why:
 - Nothing is chosen: every pair is asked once. At epsilon 1 on Adult, asking again about the pairs that stand out made the rows
@@ -77,9 +77,9 @@ class Mosaic(Method):
     """rows: how many, in the classes' own shares; none: as many as there are records. per_class: so many of each class in
     place of that; 0: their own shares. share: of the budget for the columns, the rest is for the pairs. bins: of a numeric
     column, about. components: of the mixture, over all classes. T, eta: steps and step size of Adam. pull: of components towards
-    their mean. form: of the questions, by the version that they came with. search: steps towards a small set that models learn well from; 0: its rows are drawn like those of a large one;
-    none: 4000 for sets of up to 1000 rows that `rows` or `per_class` asks for. sigma: noise std / sensitivity of both answers
-    together."""
+    their mean. search: steps towards a small set that models learn well from; 0: its rows are drawn like those of a large one;
+    none: 4000 for sets of up to 1000 rows that `rows` or `per_class` asks for. form: of the questions, by the version that asked
+    them first. sigma: noise std / sensitivity of all answers together."""
 
     name: ClassVar[str] = "mosaic"
     title: ClassVar[str] = "A whole table from noised marginals (our own)"
