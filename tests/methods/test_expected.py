@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -9,12 +10,16 @@ import numpy as np
 import pytest
 import torch
 
+import working as work
+from limbeck.data.table import encode_rows
+from limbeck.methods import method_named
 from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.expected import Expected, ask_labels
 from limbeck.methods.mosaic.labels import LabelModel, Rows, fitted
 from limbeck.methods.mosaic.measured import Measured, as_matrix
-from limbeck.privacy.schema import Column
+from limbeck.privacy.schema import NO_CLASSES, Column, Schema
 from limbeck.vault.api import Answer, LabelCells
+from limbeck.vault.maps.bound import Bound
 
 SIZES = (6, 6, 3)
 STARTS = np.array([0, 6, 12])
@@ -139,3 +144,66 @@ def test_the_state_holds_all_that_the_answer_said() -> None:
     for name, value in again.state.items():
         value.copy_(said.state[name])
     assert again.is_there and all(torch.equal(again.state[name], said.state[name]) for name in said.state)
+
+
+def made(schema: Schema, columns: dict[str, list[Any]], y: list[int], noise: float) -> tuple[Any, list[str]]:
+    """A run on answers with seeded noise, and what it asked."""
+    x, labels = torch.from_numpy(encode_rows(columns, schema)), torch.tensor(y)
+    settings = work.make_plan(schema, method_named("mosaic", {"T": 12, "components": 12}), 1.0, 1e-5).settings
+    method, random, seen = method_named("mosaic", settings), np.random.default_rng(1), []  # type: ignore[var-annotated]
+    by_class = {query.label: query.by_class for query in method.queries(schema, 1.0)}
+
+    def ask(label: str, index: int, mapping: Any) -> Answer:
+        seen.append(label)
+        row = labels if by_class[label] else 0 * labels
+        count = len(schema.classes) if by_class[label] else 1
+        total = mapping.clipped_sum(x, row, labels, count, Bound(1.0)).numpy()
+        return Answer((total + noise * random.standard_normal(total.shape)).astype(np.float32), noise)
+
+    return method.run(schema, ask, Plain(), torch.device("cpu")), seen
+
+
+class Plain:
+    def steps(self, total: int, state: dict[str, torch.Tensor], answers: str) -> Any:
+        return iter(range(total))
+
+
+MANY = tuple(f"k{place}" for place in range(400))
+ODD: dict[str, tuple[Column, list[Any]]] = {
+    "constant": (Column(name="a", categories=("only", "never")), ["only"] * 60),
+    "one value": (Column(name="a", low=5, high=6, integer=True), [5] * 60),
+    "all missing": (Column(name="a", low=0, high=9, integer=True, missing=True), [None] * 60),
+    "four hundred categories": (Column(name="a", categories=MANY), [MANY[place % 400] for place in range(60)]),
+    "numbers of any length": (Column(name="a", low=-1e6, high=1e6), [float(place) for place in range(60)]),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("noise", [0.01, 20.0, 1e4])
+@pytest.mark.parametrize("labels", ["even", "one record", "one class"])
+def test_odd_tables_are_made(odd: str, noise: float, labels: str) -> None:
+    column, values = ODD[odd]
+    columns = (column, Column(name="b", low=0, high=40, integer=True))
+    schema = Schema(
+        name="odd", shape=(sum(each.width for each in columns),), classes=("u", "v", "w"), records=60, low=-1.0, high=1.0,
+        columns=columns, label="l", augmentation=(),
+    )  # fmt: skip
+    y = {"even": [place % 3 for place in range(60)], "one record": [0] * 59 + [2], "one class": [1] * 60}[labels]
+    found, seen = made(schema, {"a": values, "b": list(range(60))}, y, noise)
+    assert seen == ["columns", "pairs", "labels"]
+    assert len(found.x) == 60 and np.isfinite(found.x).all() and set(found.y.tolist()) <= {0, 1, 2}
+
+
+def test_three_rows_are_enough_and_a_single_column_or_no_label_asks_nothing_of_the_model() -> None:
+    columns = (Column(name="a", categories=("x", "y")), Column(name="b", low=0, high=9, integer=True))
+    three = Schema(
+        name="three", shape=(3,), classes=("u", "v"), records=3, low=-1.0, high=1.0, columns=columns, label="l",
+        augmentation=(),
+    )  # fmt: skip
+    values = {"a": ["x", "y", "x"], "b": [1, 2, 9]}
+    found, seen = made(three, values, [0, 1, 1], 5.0)
+    assert len(found.x) == 3 and seen[-1] == "labels"
+    one = dataclasses.replace(three, columns=columns[1:], shape=(1,))
+    assert made(one, {"b": [1, 2, 9]}, [0, 1, 1], 5.0)[1] == ["columns"]
+    plain = dataclasses.replace(three, classes=NO_CLASSES, label="")
+    assert made(plain, values, [0, 0, 0], 5.0)[1] == ["columns", "pairs"]
