@@ -379,7 +379,7 @@ def test_the_price_is_that_of_one_gaussian_exactly(epsilon: float, sigma: float)
 
 
 def test_runs_that_were_begun_before_the_third_question_go_on_without_it() -> None:
-    for settings in ({"form": 2}, {"form": 1}, {"per_class": 5, "search": 0}):
+    for settings in ({"form": 2}, {"form": 1}, {"per_class": 5, "search": 0}, {"rows": 50, "search": 9}):
         method = method_named("mosaic", {"share": 0.3, "form": 3, **settings})
         asked = {query.label: query.noise_multiplier for query in method.queries(SCHEMA, 2.0)}
         assert asked == {"columns": 2.0 / math.sqrt(0.3), "pairs": 2.0 / math.sqrt(0.7)}

@@ -160,9 +160,10 @@ class Mosaic(Method):
         return (*both, replace(_counts("labels", noise_multiplier / math.sqrt(1 - rest), False), map="label_cells"))
 
     def _asks_labels(self, schema: Schema) -> bool:
-        """Whether there is a model of the label, and few classes that say by pairs whether its terms are enough."""
-        is_modelled = not self.per_class or bool(self.search)
-        return (self.form or 1) > 2 and is_modelled and len(schema.classes) > 1 and _few_classes(schema)
+        """Whether labels are drawn from a model of them, and pairs say for each class whether its terms are enough. A small set
+        that is searched for learns from a teacher, which has the two answers."""
+        is_drawn = not self.per_class and not self.search
+        return (self.form or 1) > 2 and is_drawn and len(schema.classes) > 1 and _few_classes(schema)
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         columns, records, single, variance = self._columns(schema, ask)
@@ -196,8 +197,7 @@ class Mosaic(Method):
                 continue
             if small and step >= self.T:
                 large = large or self._large(fit)
-                place = step - asks
-                small.step(large, place - self.T, np.random.default_rng(self.seed_at("search", place)))
+                small.step(large, step - self.T, np.random.default_rng(self.seed_at("search", step)))
                 continue
             if step == 0 and len(axes) > 1:
                 ask_pairs(axes, records, ask, measured, schema.rules, parts)
