@@ -67,7 +67,7 @@ def asker(x: torch.Tensor, y: torch.Tensor, classes: int, noise: float) -> Any:
 def test_a_number_that_depends_on_two_columns_together_keeps_that() -> None:
     x = torch.from_numpy(encode_rows(table(), AIMED))
     settings = work.make_plan(AIMED, method_named("mosaic", {}), 1.0, 1e-5).settings
-    assert settings["parts"] == 3 and settings["form"] == 2
+    assert settings["parts"] == 3 and settings["form"] == 3
 
     def gap(parts: int) -> float:
         chosen = {**settings, "T": 150, "components": 60, "parts": parts, "rows": 4000}

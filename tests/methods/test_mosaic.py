@@ -374,7 +374,17 @@ def test_the_price_is_that_of_one_gaussian_exactly(epsilon: float, sigma: float)
     assert [(query.label, query.count, query.clip) for query in plan.queries] == [
         ("columns", 1, 1.0),
         ("pairs", 1, 1.0),
+        ("labels", 1, 1.0),
     ]
+
+
+def test_runs_that_were_begun_before_the_third_question_go_on_without_it() -> None:
+    for settings in ({"form": 2}, {"form": 1}, {"per_class": 5, "search": 0}, {"rows": 50, "search": 9}):
+        method = method_named("mosaic", {"share": 0.3, "form": 3, **settings})
+        asked = {query.label: query.noise_multiplier for query in method.queries(SCHEMA, 2.0)}
+        assert asked == {"columns": 2.0 / math.sqrt(0.3), "pairs": 2.0 / math.sqrt(0.7)}
+    asked = {query.label: query.noise_multiplier for query in method_named("mosaic", {}).queries(SCHEMA, 2.0)}
+    assert set(asked) == {"columns", "pairs"}  # of a plan without the setting
 
 
 def source() -> DataSource:
@@ -390,7 +400,10 @@ def released(out: Path, ledger: Path, **settings: Any) -> Any:
     return work.condense(asked, plan, source(), out, Silent(), checkpoint_seconds=0.0).release
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(Ledger, "store", 2), (RunLog, "_save", 3), (Ledger, "finish", 1)])
+@pytest.mark.parametrize(
+    ("owner", "name", "call"),
+    [(Ledger, "store", 2), (Ledger, "store", 3), (RunLog, "_save", 3), (RunLog, "_save", 7), (Ledger, "finish", 1)],
+)
 def test_killed_and_resumed_ends_in_the_same_rows(
     tmp_path: Path, owner: type, name: str, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ maps, gradients, residuals = (
 pooling = Faults("nets/features/pooled.py")
 top, encoding = Faults("vault/maps/top_gradient.py"), Faults("vault/encoding.py")
 cells = Faults("vault/maps/cells.py")
+label_cells = Faults("vault/maps/label_cells.py")
 hermite, transport = Faults("nets/features/hermite.py"), Faults("vault/maps/transport.py")
 blocks, api, schema, base = (
     Faults("vault/maps/blocks.py"),
@@ -56,6 +57,7 @@ BLOCKS = "vault/test_blocks.py"
 PLACES = "vault/test_block_places.py"
 CONTRACT = "vault/test_contract.py::TestLocalVault"
 CELLS = "vault/test_cells.py"
+LABEL_CELLS = "vault/test_label_cells.py"
 
 VAULT: tuple[Mutation, ...] = (
     # Cells of a table
@@ -107,6 +109,41 @@ VAULT: tuple[Mutation, ...] = (
         "",
         "a record without a cell raises, and that tells about it",
         f"{CELLS}::test_groups_that_leave_a_category_or_a_cell_out_are_refused",
+    ),
+    label_cells(
+        "label-cells-not-clipped",
+        "beside = in_blocks(self._beside, x, y, bound, ",
+        "beside = in_blocks(self._beside, x, y, Bound(max(bound.clip, 1.0), bound.step), ",
+        "a clip below 1 is none",
+        f"{BOUND}::test_adding_an_ordinary_record_moves_the_sum_by_at_most_the_clip",
+    ),
+    label_cells(
+        "label-cells-on-one-another",
+        "begin += cut.cells",
+        "begin += 0",
+        "columns share their cells, and what a record adds for each of them adds up there",
+        f"{BOUND}::test_adding_an_ordinary_record_moves_the_sum_by_at_most_the_clip",
+    ),
+    label_cells(
+        "label-cells-longer-rows",
+        "1 / math.sqrt(len(self.cuts) * (1 - 1 / self.classes))",
+        "1 / math.sqrt(1 - 1 / self.classes)",
+        "a row is longer than its proof says, the vault cuts it, and what it says is no sum of chances",
+        f"{LABEL_CELLS}::test_no_model_and_no_record_make_a_longer_row_than_the_proof_says",
+    ),
+    label_cells(
+        "label-cells-digest-without-terms",
+        "None if self.terms is None else hash_of(self.terms)",
+        "self.terms is None",
+        "an answer for another model is given again",
+        f"{LABEL_CELLS}::test_another_model_other_edges_and_no_model_are_other_questions",
+    ),
+    label_cells(
+        "label-cells-digest-without-edges",
+        "(cut.start, cut.numbers, hash_of(cut.edges), ",
+        "(cut.start, cut.numbers, ",
+        "an answer for other edges is given again",
+        f"{LABEL_CELLS}::test_another_model_other_edges_and_no_model_are_other_questions",
     ),
     # The contract by itself
     noise(

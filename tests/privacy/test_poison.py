@@ -39,7 +39,7 @@ TEACHERS: dict[str, Any] = {
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "elixir": {"per_class": 2, "T": 3, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0},
-    "mosaic": {"per_class": 2, "search": 2, "T": 2, "components": 6, "bins": 3, "sigma": 2.0},
+    "mosaic": {"rows": 6, "search": 0, "T": 2, "components": 6, "bins": 3, "sigma": 2.0},
     "aim": {"per_class": 2, "R": 3, "M": 5, "T": 2, "bins": 3, "sigma": 2.0},
     "mst": {"per_class": 2, "T": 2, "bins": 3, "sigma": 2.0},
     "privbayes": {"per_class": 2, "k": 1, "bins": 3, "sigma": 2.0},

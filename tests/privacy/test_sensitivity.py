@@ -22,6 +22,7 @@ from limbeck.vault.maps import Cells, Cut, Identity, NetworkGradient, OneHot, Ra
 from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.bound import Bound, clip_rows
 from limbeck.vault.maps.hermite import Hermite
+from limbeck.vault.maps.label_cells import LabelCells
 from limbeck.vault.maps.labelled import Labelled
 from limbeck.vault.maps.network_gradient import ScoreGradient
 from limbeck.vault.maps.random_fourier import RandomFourier
@@ -110,6 +111,14 @@ def cells() -> Cells:
     return Cells(cuts=cuts, tuples=((0,), (0, 1), (1, 2), (0, 1, 2), (3,), (2, 3), (2, 0)))
 
 
+def label_cells(odds: float | None = None) -> LabelCells:
+    """odds: how large the log odds of the model are; None: the label itself."""
+    cuts = cells().cuts
+    shape = (1 + sum(cut.cells for cut in cuts), CLASSES)
+    terms = None if odds is None else torch.randn(shape, generator=torch.Generator().manual_seed(3)) * odds
+    return LabelCells(cuts=cuts, classes=CLASSES, terms=terms)
+
+
 MAPPINGS: dict[str, Map] = {
     "identity": Identity(),
     "shifted": Identity(shift=1.0, scale=0.5),
@@ -141,6 +150,9 @@ MAPPINGS: dict[str, Map] = {
     "residual of smaller pictures' features": smaller_feature_residual(),
     "cells of a table": cells(),
     "cells that count differently": dataclasses.replace(cells(), weights=(1.0, 0.1, 7.0, 2.0, 2.0, 3.0, 0.5)),
+    "labels by cell": label_cells(),
+    "expected labels by cell": label_cells(0.5),
+    "surely expected labels by cell": label_cells(1e4),
     "random fourier": RandomFourier(spec=FourierSpec(numbers=64, features=50, bandwidth=0.7, seed=1)),
     "record and label": Labelled(classes=CLASSES, weight=5.0, shift=1.0, scale=0.5),
     "transport": transport(5, 0.1),

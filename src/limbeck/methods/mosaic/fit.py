@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from limbeck.methods.mosaic.axes import Axis
 from limbeck.methods.mosaic.coarse import Coarse, shaped_axes
 from limbeck.methods.mosaic.even import even_cells
+from limbeck.methods.mosaic.expected import Expected
 from limbeck.methods.mosaic.follow import Follow, folded, followed, seen_follows
-from limbeck.methods.mosaic.labels import Rows, fitted
+from limbeck.methods.mosaic.labels import LabelModel, Rows, fitted
 from limbeck.methods.mosaic.measured import Measured
 from limbeck.methods.mosaic.mixture import Mixture
 from limbeck.methods.mosaic.model import Labels, TableModel
@@ -27,7 +28,7 @@ MOST_FITTED_CELLS = 1 << 24  # and rows x cells: of a wide table fewer rows, whi
 @dataclass(frozen=True, eq=False)
 class Fit:
     """To be read when the mixture is fitted. records: how many there are, by the answers. may_follow: whether columns that others
-    decide follow them."""
+    decide follow them. said: what the third answer says of the label, where there is one."""
 
     mixture: Mixture
     measured: Measured
@@ -35,6 +36,7 @@ class Fit:
     schema: Schema
     records: float
     may_follow: bool = True
+    said: Expected | None = None
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -67,9 +69,11 @@ class Fit:
         """With a model of the label, which is fitted on these rows, if there is one to be had."""
         if len(self.columns) == 1 or not self.schema.has_label:
             return self.plain_model()
-        return replace(self.plain_model(), labels=self._labels(cells))
+        found = self.label_model(cells)
+        labels = Labels(torch.from_numpy(found.terms).float(), torch.from_numpy(found.constant).float(), found.opinion)
+        return replace(self.plain_model(), labels=labels)
 
-    def _labels(self, cells: NDArray[np.int64]) -> Labels:
+    def label_model(self, cells: NDArray[np.int64]) -> LabelModel:
         """Fitted on some of the rows: it has a number for each cell, and a million rows would say no more about them."""
         starts = self.measured.starts
         cells = cells[: min(MOST_FITTED, max(MOST_FITTED_CELLS // starts[-1], 1))]
@@ -77,5 +81,5 @@ class Fit:
         hot = torch.zeros(len(places), starts[-1]).scatter_(1, places, 1.0)
         ordered = tuple(axis.is_cut * (axis.cells - axis.column.missing) for axis in self.axes)
         rows = Rows(cells, self.mixture.log_chances(hot).double().numpy(), ordered)
-        found = fitted(self.measured, rows, self.records)
-        return Labels(torch.from_numpy(found.terms).float(), torch.from_numpy(found.constant).float(), found.opinion)
+        said = self.said if self.said is not None and self.said.is_there else None
+        return fitted(self.measured, rows, self.records, said)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -45,16 +46,32 @@ class Rows:
     ordered: tuple[int, ...]
 
 
+class Said(Protocol):
+    """What a third answer says of the label (expected.py)."""
+
+    @property
+    def shift(self) -> torch.Tensor: ...
+    @property
+    def doubt(self) -> torch.Tensor: ...
+    @property
+    def opinion(self) -> torch.Tensor: ...
+
+
 class LabelModel:
     """Log odds of the classes: a constant, a term for each cell, and a share of the mixture's opinion."""
 
-    def __init__(self, measured: Measured, rows: Rows, records: float, opinion: float) -> None:
+    def __init__(
+        self, measured: Measured, rows: Rows, records: float, opinion: float, said: Said | None = None
+    ) -> None:
         single, variance = measured.combined()
         self._target, self._variance = single.double().numpy(), variance.double().numpy()
         # Every column says how large the classes are; one of few cells says it with less noise.
         totals = [(self._target[:, part].sum(1), self._variance[part].sum()) for part in measured.blocks()]
         self._shares = np.maximum(sum(total / variance for total, variance in totals), 1e-6 / self._variance.sum())
         self._shares /= self._shares.sum()
+        if said is not None:
+            self._target = self._target + said.shift.double().numpy()
+            self._variance = self._variance + said.doubt.double().numpy()
         self._blocks, self._rows, self._records, self.opinion = measured.blocks(), rows, records, opinion
         # A rare class is nearly sure not to be there in every cell, and still has to be learned.
         self._least_slope = np.minimum(LEAST_SLOPE, self._shares * (1 - self._shares))[:, None]
@@ -67,6 +84,14 @@ class LabelModel:
         odds = np.exp(self._odds - self._odds.max(1, keepdims=True))
         chances: Numbers = odds / odds.sum(1, keepdims=True)
         return chances
+
+    def expected(self) -> Numbers:
+        """(classes, cells): what the rows' chances, less their mean, add up to in each cell, as shares of all rows."""
+        chances, found = self.chances() - 1 / len(self._shares), np.zeros(self._target.shape)
+        for cells, block in zip(self._rows.cells.T, self._blocks, strict=True):
+            for label, each in enumerate(chances.T):
+                found[label, block] = np.bincount(cells, each, minlength=block.stop - block.start) / len(cells)
+        return found
 
     def fit(self) -> None:
         """One column after the other: its terms become the likeliest ones, the others given."""
@@ -161,11 +186,16 @@ def _walk(cells: int, ordered: int) -> Numbers | None:
     return walk
 
 
-def fitted(measured: Measured, rows: Rows, records: float) -> LabelModel:
+def fitted(measured: Measured, rows: Rows, records: float, said: Said | None = None) -> LabelModel:
     """The model with the least opinion that explains the measured pairs nearly as well as any.
 
     The mixture was fitted to the noise of these pairs, so its opinion always explains them a little better.
+    said: what a third answer has to add, which was asked for a model with its opinion
     """
+    if said is not None:
+        model = LabelModel(measured, rows, records, float(said.opinion), said)
+        model.fit()
+        return model
     cells = float((measured.precision > 0).sum()) / 2 * len(measured.pairs)
     tried: list[tuple[LabelModel, float]] = []
     for opinion in OPINIONS:

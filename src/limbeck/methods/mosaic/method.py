@@ -1,13 +1,14 @@
 """Mosaic: a whole table from noised marginals (our own).
 
-Two answers are asked, both over all records at once, so that their price is that of two Gaussians, exactly:
+Two or three answers are asked, each over all records at once, so that their price is that of as many Gaussians, exactly:
 
     columns   how many records of each class lie in each fine cell of each column, and in wider ones (levels.py)
     pairs     the same for each pair of columns, cut into bins that the first answer has shown to be worth it
+    labels    what the model of the label, as far as it is known by then, expects of the records in each bin (expected.py)
 
-A mixture of products is fitted to both (mixture.py); rows are drawn from it so that pairs of cells add up (even.py); their labels
-are drawn from a model of the label whose terms stray as far as was measured (labels.py); values are drawn inside their bins. All
-of that is post-processing.
+A mixture of products is fitted to the first two (mixture.py); rows are drawn from it so that pairs of cells add up (even.py);
+their labels are drawn from a model of the label whose terms stray as far as was measured (labels.py); values are drawn inside
+their bins. All of that is post-processing.
 
 Where we differ from AIM (McKenna et al. 2022), and why:
 - Nothing is chosen: every pair is asked once. At epsilon 1 on Adult, asking again about the pairs that stand out made the rows
@@ -20,7 +21,7 @@ Where we differ from AIM (McKenna et al. 2022), and why:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -36,7 +37,8 @@ from limbeck.methods.mosaic.axes import Axis, fine_axes
 from limbeck.methods.mosaic.coarse import Coarse
 from limbeck.methods.mosaic.condensed import MOST, Large, Small, steps_for
 from limbeck.methods.mosaic.drawing import drawn_by_class, drawn_table, kept
-from limbeck.methods.mosaic.fit import Fit
+from limbeck.methods.mosaic.expected import Expected, ask_labels
+from limbeck.methods.mosaic.fit import MOST_FITTED, Fit
 from limbeck.methods.mosaic.keeping import Drawn, most_unique
 from limbeck.methods.mosaic.levels import Column, counted, nodes_of, question, total
 from limbeck.methods.mosaic.measured import Measured
@@ -57,7 +59,8 @@ MOST_ROWS = 10_000_000
 WARM = 20  # steps until the step size is eta
 SEARCH = 4000  # steps towards a small set
 PARTS = 3  # of a target, where there is no label
-FORM = 2  # of the questions; 1 is that of version 0.6 and before
+FORM = 3  # of the questions; 1 is that of version 0.6 and before, 2 of 0.7
+LABELS = 0.1  # of the budget, for the third question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +78,8 @@ class Mosaic(Method):
     place of that; 0: their own shares. share: of the budget for the columns, the rest is for the pairs. bins: of a numeric
     column, about. components: of the mixture, over all classes. T, eta: steps and step size of Adam. pull: of components towards
     their mean. search: steps towards a small set that models learn well from; 0: its rows are drawn like those of a large one;
-    none: 4000 for sets of up to 1000 rows that `rows` or `per_class` asks for. sigma: noise std / sensitivity of both answers
-    together."""
+    none: 4000 for sets of up to 1000 rows that `rows` or `per_class` asks for. form: of the questions, by the version that asked
+    them first. sigma: noise std / sensitivity of all answers together."""
 
     name: ClassVar[str] = "mosaic"
     title: ClassVar[str] = "A whole table from noised marginals (our own)"
@@ -147,10 +150,20 @@ class Mosaic(Method):
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
         if len(fine_axes(schema)) == 1:
             return (_counts("columns", noise_multiplier),)
-        return (
-            _counts("columns", noise_multiplier / math.sqrt(self.share)),
-            _counts("pairs", noise_multiplier / math.sqrt(1 - self.share), by_class=_few_classes(schema)),
+        rest = 1 - LABELS if self._asks_labels(schema) else 1.0
+        both = (
+            _counts("columns", noise_multiplier / math.sqrt(self.share * rest)),
+            _counts("pairs", noise_multiplier / math.sqrt((1 - self.share) * rest), by_class=_few_classes(schema)),
         )
+        if rest == 1:
+            return both
+        return (*both, replace(_counts("labels", noise_multiplier / math.sqrt(1 - rest), False), map="label_cells"))
+
+    def _asks_labels(self, schema: Schema) -> bool:
+        """Whether labels are drawn from a model of them, and pairs say for each class whether its terms are enough. A small set
+        that is searched for learns from a teacher, which has the two answers."""
+        is_drawn = not self.per_class and not self.search
+        return (self.form or 1) > 2 and is_drawn and len(schema.classes) > 1 and _few_classes(schema)
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         columns, records, single, variance = self._columns(schema, ask)
@@ -171,12 +184,17 @@ class Mosaic(Method):
             labelled = (torch.zeros_like(single), torch.zeros_like(variance))
         measured = Measured(sizes, single, variance, pairs, precision, whole, labelled)
         small, search = self._small(schema, axes)
-        state = adam.state | measured.state | (small.state if small else {})
-        fit = Fit(mixture, measured, columns, schema, records, (self.form or 1) > 1)
+        asks = self._asks_labels(schema) and len(axes) > 1
+        said = Expected.none(len(single), sum(sizes)) if asks else None
+        state = adam.state | measured.state | (small.state if small else {}) | (said.state if said else {})
+        fit = Fit(mixture, measured, columns, schema, records, (self.form or 1) > 1, said)
         target: Measured | None = None
         large: Large | None = None
         # The columns are asked about before the loop, also when a run is resumed, so their answer stays.
-        for step in logbook.steps(self.T + search, state, "pairs" if len(axes) > 1 else ""):
+        for step in logbook.steps(self.T + asks + search, state, "pairs" if len(axes) > 1 else ""):
+            if said and step == self.T:
+                self._ask_labels(fit, ask, said)
+                continue
             if small and step >= self.T:
                 large = large or self._large(fit)
                 small.step(large, step - self.T, np.random.default_rng(self.seed_at("search", step)))
@@ -190,6 +208,10 @@ class Mosaic(Method):
             model, rng = (large or self._large(fit)).model, np.random.default_rng(self.seed_at("small"))
             return _with_model(model, kept(model, small.x.numpy(), small.y.numpy(), rng, by_class=self.per_class > 0))
         return self._drawn(fit)
+
+    def _ask_labels(self, fit: Fit, ask: Ask, said: Expected) -> None:
+        cells, _ = fit.cells(MOST_FITTED, np.random.default_rng(self.seed_at("labels")), MOST_FITTED)
+        ask_labels(fit.label_model(cells), fit.axes, fit.measured, fit.records, ask, said)
 
     def _columns(self, schema: Schema, ask: Ask) -> tuple[list[Coarse], float, Tensor, Tensor]:
         """The bins of each column, how many records there are, and for each class their shares in each bin, with its variance."""

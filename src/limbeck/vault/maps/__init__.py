@@ -8,6 +8,7 @@ from __future__ import annotations
 from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.cells import Cells, Cut
 from limbeck.vault.maps.hermite import Hermite
+from limbeck.vault.maps.label_cells import LabelCells
 from limbeck.vault.maps.labelled import Labelled
 from limbeck.vault.maps.moments import Identity, OneHot, SecondMoment
 from limbeck.vault.maps.network_gradient import NetworkGradient, ScoreGradient
@@ -32,6 +33,7 @@ MAPS: dict[str, type[Map]] = {
     "score_gradient": ScoreGradient,
     "transport": Transport,
     "labelled": Labelled,
+    "label_cells": LabelCells,
 }
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "FeatureResidual",
     "Hermite",
     "Identity",
+    "LabelCells",
     "Labelled",
     "Map",
     "NetworkGradient",
