@@ -100,7 +100,7 @@ class Elixir(Method):
     title: ClassVar[str] = "Networks that learn from the set ask about the records (our own)"
     paper: ClassVar[str] = "Limbeck, docs/flagship.md"
     needs: ClassVar[str] = (
-        "8 minutes of one core for 28x28 images, 18 for CIFAR-10, about twice from epsilon 3; tables: seconds"
+        "10 minutes of one core for 28x28 images, 21 for CIFAR-10, about twice from epsilon 3; tables: seconds"
     )
 
     T: int | None = setting(None, least=0)
