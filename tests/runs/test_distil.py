@@ -130,7 +130,9 @@ def test_a_set_from_a_release_alone_opens_no_data_and_books_nothing(
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, refuse)
     before = {path: path.read_bytes() for path in release.rglob("*") if path.is_file()}
-    assert len(load_generator(release).sample(20)[1]) == 20  # its generator needs nothing else either, and is where sets start
+    assert (
+        len(load_generator(release).sample(20)[1]) == 20
+    )  # its generator needs nothing else either, and is where sets start
     outcome = distil(release, tmp_path / "more", SMALL, tmp_path / "key", Silent())
     certificate, old = verify(tmp_path / "more"), verify(release)
     assert old.has_generator and old.settings["generator_kind"] == "smooth_dcgan"

@@ -28,7 +28,7 @@ class GaussianGenerator(nn.Module):
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
         rows = self.means[y]
-        for label in y.unique().tolist():  # the components of a class once, not once for every picture
+        for label in sorted(set(y.tolist())):  # the components of a class once, not once for every picture
             own = torch.nonzero(y == label)[:, 0]
             rows = rows.index_add(0, own, z[own] @ self.axes[label] @ self.basis)
         return rows.clamp(-1, 1).view(-1, *self.shape)
