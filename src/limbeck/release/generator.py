@@ -184,6 +184,8 @@ def without_generator(folder: Path, certificate: Certificate) -> BadInput:
             "generator or gives you one for nothing.",
             "limbeck distil --help",
         )
+    if certificate.joined is not None:
+        return BadInput(f"{said}: it was joined from others, each of which may have one.", "limbeck sample --help")
     if certificate.method == Elixir.name and not certificate.public_assumptions.is_image:
         return BadInput(
             f"{said}: '{certificate.method}' makes one for pictures only, so no more rows can be drawn; set.npz has all there "
