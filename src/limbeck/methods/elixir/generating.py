@@ -192,6 +192,7 @@ def fit_of(
         return None
     if kind is None:
         return GeneratorFit(GeneratorSchedule(steps=steps), schema, rng, seed, device)
+    # A plan states steps and kind alone, so what a kind means stays as it is; another schedule gets another name.
     sizes = {"width": WIDTHS[kind], "block": BLOCK, "size": size_of_generator(schema, size)}
     schedule = GeneratorSchedule(steps=steps, kind=kind, half=True, **sizes)
     return GeneratorFit(schedule, at_size(schema, size), rng, seed, device)
