@@ -304,6 +304,20 @@ def test_without_a_generator_a_set_starts_from_the_pictures_of_the_release(tmp_p
         distil(bare, tmp_path / "none", wanted_from({"updates": 0}), tmp_path / "key", Silent())
 
 
+def test_the_generator_that_comes_with_a_release_is_a_start_where_it_is_asked_for(
+    release: Path, tmp_path: Path
+) -> None:
+    def pictures(name: str, **settings: Any) -> Any:
+        wanted = wanted_from({"per_class": 3, "updates": 1, "part": 2, "eta": 1e-9} | settings)
+        distil(release, tmp_path / name, wanted, tmp_path / "key", Silent())
+        return read_release(tmp_path / name).x
+
+    found = {start: pictures(start, start=start) for start in ("usual", "release", "generator")}
+    assert np.array_equal(found["usual"], found["release"]) and not np.array_equal(found["usual"], found["generator"])
+    drawn = pictures("drawn", updates=0)  # without a move only the generator has anything new
+    assert np.abs(drawn - found["generator"]).mean() < 0.05
+
+
 def test_copies_of_a_picture_are_told_apart() -> None:
     own, of = torch.tensor([0.5, -0.5, 1.0])[:, None, None, None].expand(3, 1, 4, 4), torch.tensor([0, 0, 1])
     found = copies(own, of, torch.tensor([0, 0, 0, 1, 1]), torch.Generator().manual_seed(0))

@@ -49,8 +49,8 @@ class Distillation:
     updates    how often each picture is moved; 0 leaves the start as it is
     part       of each class, pictures that one step moves
     eta        step size of Adam, falling; average: decay of each picture's average
-    start      from a generator, from the release's own pictures or from the first set's model; usual: a generator, where there is
-               one, else the release's own. auto: else the model, as it was before version 0.7.0
+    start      from a generator, from the release's own pictures or from the first set's model; usual: a generator, where one was
+               asked for, else the release's own. auto: any generator, else the model, as it was before version 0.7.0
     generator  steps of a new generator that is matched first, and released; 0: none
     kind, width, latent, pictures, answers
                of that generator: network, maps, random numbers, pictures of each class and answers in a step. usual: makes
