@@ -264,7 +264,7 @@ def _carry_out(out: Path, work: Work, source: Source, reporter: Reporter, every:
 
 
 def _starting_from(work: Work, source: Source) -> Draw | None:
-    """Where the owner had asked for a generator, before version 0.8.0, sets start there; since every release has one, they do not."""
+    """Where the owner had asked for a generator, before version 0.8.0, sets start there; they do not where one always comes."""
     own = not work.drawing and source.method.generator_kind and work.wanted.start == USUAL and work.wanted.updates
     return None if own else source.draw
 
