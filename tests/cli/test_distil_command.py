@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from limbeck.release.verification import verify
@@ -23,7 +25,8 @@ WANTED = ("--per-class", 3, "--set", "updates=2", "--set", "part=2")
 
 @pytest.fixture
 def kept(cli: Cli, tmp_path: Path) -> Path:
-    assert cli("condense", "digits", *ELIXIR, "--out", tmp_path / "kept").code == 0
+    """A release that keeps its answers, and has no generator."""
+    assert cli("condense", "digits", *ELIXIR, "--set", "generator=0", "--out", tmp_path / "kept").code == 0
     return tmp_path / "kept"
 
 
@@ -51,6 +54,51 @@ def test_a_set_a_generator_and_samples_for_nothing(cli: Cli, kept: Path, tmp_pat
     assert cli("distil", kept, *words).code == 0
     assert verify(tmp_path / "again").distilled is not None
     assert spent() == before
+
+
+def test_the_default_method_is_sampled_from_at_once(cli: Cli, tmp_path: Path) -> None:
+    """By whoever has the folder; the price is that of the set alone, and the page shows what the generator draws."""
+    plan = cli("plan", "digits", *ELIXIR)
+    assert "a generator is matched to its answers in 10 steps" in plan.out
+    made = cli("condense", "digits", *ELIXIR, "--out", tmp_path / "made")
+    assert made.code == 0 and f"limbeck sample {tmp_path / 'made'} --count 1000" in made.out
+    certificate, before = verify(tmp_path / "made"), spent()
+    without = cli("plan", "digits", *ELIXIR, "--set", "generator=0")
+    assert certificate.epsilon == cli("plan", "digits", *ELIXIR, "--set", "generator=0", "--json").json["epsilon"]
+    assert "generator" not in without.out and before == [certificate.epsilon]
+    assert {"generator.json", "generator.safetensors"} <= set(certificate.files)
+    given = tmp_path / "elsewhere" / "given"
+    shutil.copytree(tmp_path / "made", given)
+    shutil.rmtree(tmp_path / "made")
+    assert cli("sample", given, "--count", 25).code == 0
+    with np.load(tmp_path / "elsewhere" / "given-sample-0.npz") as drawn:
+        assert drawn["x"].shape == (25, 1, 8, 8) and set(drawn["y"].tolist()) == set(range(10))
+    assert "From the generator" in (given / "report.html").read_text()
+    card = (given / "README.md").read_text()
+    assert "A generator that was matched to the answers" in card and "limbeck sample FOLDER" in card
+    assert spent() == before
+
+
+def test_a_set_of_small_classes_is_sampled_from_its_own_model(cli: Cli, tmp_path: Path) -> None:
+    assert cli("condense", "digits", "--epsilon", 1, "--per-class", 2, "--out", tmp_path / "made").code == 0
+    ended = cli("sample", tmp_path / "made", "--count", 30, "--class", "3", "--out", tmp_path / "threes.npz")
+    assert ended.code == 0 and verify(tmp_path / "made").settings["generator_kind"] == "gaussian"
+    with np.load(tmp_path / "threes.npz") as drawn:
+        assert drawn["x"].shape == (30, 1, 8, 8) and len({each.tobytes() for each in drawn["x"]}) == 30
+    assert "Gaussian model of each class" in (tmp_path / "made" / "README.md").read_text()
+
+
+def test_without_a_generator_the_reason_is_said(cli: Cli, kept: Path, tmp_path: Path) -> None:
+    assert cli("distil", kept, *WANTED, "--out", tmp_path / "distilled").code == 0
+    bare = ("--per-class", 2, "--epsilon", 1, "--set", "generator=0", "--ledger", tmp_path / "another.sqlite")
+    assert cli("condense", "digits", *bare, "--out", tmp_path / "bare").code == 0
+    for release, said in (
+        (kept, f"limbeck distil {kept} --generator auto --out NEW"),
+        (tmp_path / "distilled", "distilled without one"),
+        (tmp_path / "bare", "generator=0"),
+    ):
+        ended = cli("sample", release, "--count", 5)
+        assert ended.code == 2 and said in ended.err and "Traceback" not in ended.err
 
 
 def test_ctrl_c_is_taken_up_by_resume(cli: Cli, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

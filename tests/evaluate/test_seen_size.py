@@ -46,7 +46,7 @@ LARGE = Schema(
     low=0,
     high=255,
 )
-FEW: dict[str, Any] = {"T": 2, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0}
+FEW: dict[str, Any] = {"T": 2, "L": 5, "networks": 2, "memory": 2, "width": 4, "sigma": 2.0, "generator": 0}
 SMALL = (32, 24)  # of 100 x 75: no multiple, and not square
 
 

@@ -15,11 +15,20 @@ from safetensors.torch import load_file
 
 from limbeck.errors import BadSettings
 from limbeck.methods.elixir.generating import GeneratorFit
-from limbeck.methods.elixir.initial_set import PARTS, ClassModel, Model, balanced_normal, components, low_frequencies
+from limbeck.methods.elixir.initial_set import (
+    PARTS,
+    ClassModel,
+    Model,
+    balanced_normal,
+    components,
+    generator_of,
+    low_frequencies,
+)
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.set_descent import MOST_PARTS
 from limbeck.methods.elixir.snapping import snapped
 from limbeck.nets import FrozenEmbedding, NetSpec
+from limbeck.nets.generators.spec import build_generator
 from limbeck.nets.training.descent import TrainingSchedule
 from limbeck.nets.training.pool import Pool
 from limbeck.nets.training.warp import BACKGROUND, draw_change, warp
@@ -33,6 +42,7 @@ from working import make_plan
 
 SETTINGS: dict[str, Any] = {
     "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 3, "width": 4, "waves": 8, "sigma": 1.0,
+    "generator": 0,
 }  # fmt: skip
 IMAGES = Schema(
     name="images", shape=(3, 12, 10), classes=("a", "b"), records=1000, class_sizes=(500, 500), low=0, high=255
@@ -232,13 +242,68 @@ def test_broken_off_and_resumed_ends_in_the_same_set(owner: type, name: str, cal
     assert_paid_once(ledger)
 
 
-def test_a_generator_that_is_made_at_once_is_taken_up_in_its_middle(tmp_path: Path) -> None:
-    settings, ledger = SETTINGS | {"generator": 5}, tmp_path / "broken.sqlite"
+@pytest.mark.parametrize("call", [3, 11])
+def test_the_generator_is_taken_up_in_its_middle(call: int, tmp_path: Path) -> None:
+    """In its first block of steps and in its second; nothing is said of a generator, so there is one."""
+    settings = {name: value for name, value in SETTINGS.items() if name != "generator"}
+    ledger = tmp_path / "broken.sqlite"
     whole = make("elixir", settings, tmp_path / "whole", tmp_path / "whole.sqlite")
-    resumed = broken_off_and_resumed("elixir", settings, tmp_path / "broken", ledger, GeneratorFit, "move", 3)
+    resumed = broken_off_and_resumed("elixir", settings, tmp_path / "broken", ledger, GeneratorFit, "move", call)
     first, second = (load_file(folder / "generator.safetensors") for folder in (whole, resumed))
     assert set(first) == set(second) and all(torch.equal(first[name], second[name]) for name in first)
+    assert np.array_equal(read_release(resumed).x, read_release(whole).x)
     assert_paid_once(ledger)
+
+
+def test_how_long_a_generator_is_matched_and_where_there_is_none() -> None:
+    many = dataclasses.replace(IMAGES, records=2000, class_sizes=(1000, 1000))
+    table = Schema(name="table", shape=(7,), classes=("a", "b"), records=5000, low=0, high=255)
+
+    def chosen(schema: Schema, epsilon: float = 1.0, **settings: Any) -> tuple[int | None, str | None]:
+        found = Elixir(**settings).resolved(schema, epsilon)
+        found.check(schema)
+        assert found.resolved(schema, epsilon) == found
+        return found.generator, found.generator_kind
+
+    assert chosen(many) == (1250, "smooth_dcgan") and chosen(many, 10.0) == (2500, "smooth_dcgan")
+    assert chosen(many, T=6) == (15, "smooth_dcgan") and chosen(many, generator=7) == (7, "smooth_dcgan")
+    assert chosen(many, generator=7, answers=False, generator_kind="upsampling") == (7, "upsampling")
+    assert chosen(many, generator=0) == chosen(many, answers=False) == (0, None)
+    assert chosen(table) == (0, None)
+    assert chosen(IMAGES) == (0, "gaussian") and chosen(IMAGES, generator=0) == (0, None)
+    for schema, settings, said in (
+        (IMAGES, {"generator": 5}, "needs answers of networks"),
+        (table, {"generator": 5}, "needs answers of networks"),
+        (table, {"generator_kind": "gaussian"}, "is a table"),
+        (many, {"generator_kind": "gaussian"}, "first set's model"),
+        (many, {"generator": 0, "generator_kind": "upsampling"}, "generator=0"),
+        (IMAGES, {"generator_kind": "upsampling"}, "generator=0"),
+    ):
+        with pytest.raises(BadSettings, match=said):
+            chosen(schema, **settings)
+
+
+def test_a_model_as_a_generator_draws_what_the_model_does() -> None:
+    """The same means and spread; a class with fewer components has nothing of the others'."""
+    schema = dataclasses.replace(IMAGES, shape=(1, 6, 5))
+    basis, rng = low_frequencies(schema), torch.Generator().manual_seed(2)
+    axes = [torch.randn(count, len(basis), generator=rng) @ basis / 20 for count in (4, 0)]
+    model = Model([ClassModel(torch.full((30,), shade), one) for shade, one in zip((-0.2, 0.4), axes, strict=True)],
+                  torch.tensor([0.5, 0.5]), 0.0)  # fmt: skip
+    made = generator_of(model, schema, 0)
+    network = build_generator(made.spec, schema.shape, 2, seed=0)
+    network.load_state_dict(made.weights)
+    labels = torch.tensor([1, 0]).repeat(4000)
+    drawn = network(made.spec.latents(len(labels), rng), labels).flatten(1).detach()
+    assert torch.allclose(drawn[labels == 1], torch.full((4000, 30), 0.4), atol=1e-5)
+    own = drawn[labels == 0]
+    assert torch.allclose(own.mean(0), torch.full((30,), -0.2), atol=0.02)
+    assert torch.allclose(own.T.cov(), axes[0].T @ axes[0], atol=0.02)
+    large = build_generator(dataclasses.replace(made.spec, size=6), (1, 24, 20), 2, seed=0)
+    large.load_state_dict(made.weights)
+    assert torch.allclose(
+        large(torch.zeros(2, made.spec.latent), labels[:2])[0], torch.full((1, 24, 20), 0.4), atol=1e-5
+    )
 
 
 def questions_of(settings: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[FeatureResidual]:

@@ -19,6 +19,7 @@ from limbeck.methods import method_named, settings_of
 from limbeck.methods.elixir.method import Elixir
 from limbeck.nets import NetSpec
 from limbeck.nets.features.pooled import enlarged, pooled
+from limbeck.nets.generators.spec import build_generator
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Residual
 from limbeck.vault.local import LocalVault
@@ -61,6 +62,15 @@ def test_the_vault_is_asked_for_small_pictures_and_the_set_is_large(
     assert made.certificate_.public_assumptions == schema  # what is printed of it holds for pictures that were cropped
     assert made.X_.shape == (4, *LARGE.shape) and made.plan_.settings["size"] == 32
     assert [tuple(mapping.size) for mapping in asked] == [(32, 28)] * 7  # five for the initial set, two of networks
+    spec = made.generator_.spec  # its network makes small pictures too, which are set up
+    assert (spec.kind, spec.size) == ("smooth_dcgan", 32)
+    drawn, _ = made.generator_.sample(5)
+    assert drawn.shape == (5, *LARGE.shape) and np.abs(drawn).max() <= 1
+    network = build_generator(dataclasses.replace(spec, size=0), (1, 32, 28), 2, seed=0)
+    network.load_state_dict(made.generator_.trained.weights)
+    latents, labels = spec.latents(6, torch.Generator().manual_seed(1)), torch.arange(6) % 2
+    averaged = pooled(made.generator_.network(latents, labels), (32, 28))
+    assert (averaged - network(latents, labels)).abs().max() < 0.05
 
 
 def test_a_plan_from_before_there_were_sizes_works_on_pictures_as_they_are() -> None:

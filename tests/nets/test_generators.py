@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from limbeck.errors import BadInput
+from limbeck.nets.features.pooled import pooled
 from limbeck.nets.generators.dcgan import SmoothDCGAN
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 
@@ -32,3 +34,22 @@ def test_a_smooth_generator_makes_pictures_of_any_shape_and_is_rebuilt_from_its_
     pictures = made(latents, labels)
     assert pictures.shape == (6, *shape) and float(pictures.detach().abs().max()) <= 1
     assert torch.equal(pictures, again(latents, labels))
+
+
+def test_a_network_that_makes_small_pictures_is_stated_with_their_size() -> None:
+    """Descriptions of networks without it stay as they were, so that earlier versions read them."""
+    spec = GeneratorSpec(kind="smooth_dcgan", latent=3, width=4, size=16)
+    assert spec.to_dict()["size"] == 16 and GeneratorSpec.from_dict(spec.to_dict()) == spec
+    assert set(GeneratorSpec(kind="dcgan", latent=3).to_dict()) == {"kind", "latent", "law", "width", "fitted"}
+    large, small = build_generator(spec, (3, 64, 40), 2, seed=1), build_generator(spec, (3, 16, 10), 2, seed=1)
+    latents, labels = spec.latents(4, torch.Generator().manual_seed(0)), torch.tensor([0, 1, 1, 0])
+    made = large(latents, labels)
+    assert made.shape == (4, 3, 64, 40) and float(made.detach().abs().max()) <= 1
+    assert small(latents, labels).shape == (4, 3, 16, 10) and set(large.state_dict()) == set(small.state_dict())
+    assert torch.allclose(pooled(made, (16, 10)), small(latents, labels), atol=0.05)
+
+
+@pytest.mark.parametrize("values", [{"size": -1}, {"size": True}, {"kind": "gauss"}])
+def test_a_generator_that_is_none_is_refused(values: dict[str, object]) -> None:
+    with pytest.raises(BadInput):
+        GeneratorSpec.from_dict({"kind": "gaussian", "latent": 2, **values})

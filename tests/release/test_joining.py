@@ -13,6 +13,7 @@ import pytest
 from limbeck.errors import BadInput, NotAuthentic, NotReleasable
 from limbeck.files import as_json
 from limbeck.release.certificate import NAME
+from limbeck.release.generator import load_generator
 from limbeck.release.joining import join
 from limbeck.release.reader import read_release
 from limbeck.release.signature import signing_key
@@ -46,6 +47,11 @@ def test_a_union_verifies_and_costs_what_the_dearest_part_costs(owners: tuple[Pa
     assert certificate.public_assumptions.records == sum(part.public_assumptions.records for part in parts)
     made, own = read_release(union), [read_release(owner) for owner in owners]
     np.testing.assert_array_equal(made.x, np.concatenate([each.x for each in own]))
+
+
+def test_a_union_has_no_generator_and_says_where_to_look(union: Path) -> None:
+    with pytest.raises(BadInput, match="joined from others, each of which may have one"):
+        load_generator(union)
 
 
 def test_one_owners_data_set_is_not_joined_with_itself(owners: tuple[Path, Path], tmp_path: Path) -> None:

@@ -21,8 +21,11 @@ from limbeck.errors import BadInput, BadSettings, NotAuthentic, RunConflict
 from limbeck.files import as_json
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of, size_of
 from limbeck.methods.elixir.distilling import USUAL_STEPS, Distillation, Pictures, copies
+from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.rematching import Rematching
+from limbeck.nets.generators.spec import GeneratorSpec
+from limbeck.privacy.schema import Schema
 from limbeck.progress import Silent
 from limbeck.release.certificate import NAME
 from limbeck.release.distilled import ANSWERS
@@ -44,6 +47,7 @@ SETTINGS: dict[str, Any] = {
     "per_class": 2, "T": 6, "L": 30, "networks": 2, "life": 3, "memory": 4, "width": 4, "waves": 8, "sigma": 1.0, "generator": 4,
 }  # fmt: skip
 SMALL = Distillation(per_class=3, updates=4, part=2)
+IMAGES = Schema(name="images", shape=(1, 12, 10), classes=("a", "b"), records=100, low=0, high=255)
 
 
 def made(root: Path, settings: dict[str, Any] = SETTINGS, name: str = "digits") -> Path:
@@ -126,8 +130,12 @@ def test_a_set_from_a_release_alone_opens_no_data_and_books_nothing(
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, refuse)
     before = {path: path.read_bytes() for path in release.rglob("*") if path.is_file()}
+    assert (
+        len(load_generator(release).sample(20)[1]) == 20
+    )  # its generator needs nothing else either, and is where sets start
     outcome = distil(release, tmp_path / "more", SMALL, tmp_path / "key", Silent())
     certificate, old = verify(tmp_path / "more"), verify(release)
+    assert old.has_generator and old.settings["generator_kind"] == "smooth_dcgan"
     assert outcome.releasable and certificate.records == 30
     assert read_release(tmp_path / "more").x.shape == (30, 1, 8, 8)
     assert (certificate.epsilon, certificate.queries, certificate.drawn) == (old.epsilon, old.queries, old.drawn)
@@ -229,16 +237,23 @@ def test_what_is_made_of_a_release_where_nothing_is_said() -> None:
 
 
 def test_the_network_of_a_generator_is_chosen_by_the_size_of_pictures() -> None:
-    def network(shape: tuple[int, ...], **settings: Any) -> tuple[str, int]:
-        schedule = Distillation(generator=5, **settings).schedule(shape)
-        assert schedule is not None and schedule.steps == 5
-        return schedule.kind, schedule.width
+    """usual: at the size at which the method looked at them; auto: at the full one, as runs were begun before version 0.8.0."""
 
-    assert network((1, 28, 28)) == network((3, 32, 48)) == ("smooth_dcgan", 32)
-    assert network((3, 49, 32)) == ("upsampling", 16)
-    assert network((1, 28, 28), kind="upsampling") == ("upsampling", 16)
-    assert network((3, 64, 64), kind="smooth_dcgan", width=8) == ("smooth_dcgan", 8)
-    assert Distillation().schedule((1, 28, 28)) is None
+    def network(shape: tuple[int, ...], size: int = 0, **settings: Any) -> tuple[str, int, int]:
+        wanted = Distillation(generator=5, **settings)
+        schema = dataclasses.replace(IMAGES, shape=shape)
+        schedule = wanted.schedule(schema, size)
+        assert schedule is not None and schedule.steps == 5
+        assert wanted.made(schema, size).shape[1] == (schedule.size or shape[1])
+        return schedule.kind, schedule.width, schedule.size
+
+    assert network((1, 28, 28)) == network((3, 32, 48)) == network((3, 32, 48), kind="auto") == ("smooth_dcgan", 32, 0)
+    assert network((3, 49, 32)) == network((3, 49, 32), 32, kind="auto") == ("upsampling", 16, 0)
+    assert network((3, 128, 128), 32) == ("smooth_dcgan", 32, 32)
+    assert network((3, 128, 128), 64) == ("upsampling", 16, 64)
+    assert network((1, 28, 28), kind="upsampling") == ("upsampling", 16, 0)
+    assert network((3, 64, 64), 32, kind="smooth_dcgan", width=8) == ("smooth_dcgan", 8, 0)
+    assert Distillation().schedule(IMAGES, 0) is None
 
 
 def test_another_release_is_not_taken_up_for_the_first(release: Path, tmp_path: Path) -> None:
@@ -287,6 +302,20 @@ def test_without_a_generator_a_set_starts_from_the_pictures_of_the_release(tmp_p
     assert np.abs(found["first"].reshape(30, -1) - own).mean() > 0.2
     with pytest.raises(BadSettings, match="nothing new where there is no generator"):
         distil(bare, tmp_path / "none", wanted_from({"updates": 0}), tmp_path / "key", Silent())
+
+
+def test_the_generator_that_comes_with_a_release_is_a_start_where_it_is_asked_for(
+    release: Path, tmp_path: Path
+) -> None:
+    def pictures(name: str, **settings: Any) -> Any:
+        wanted = wanted_from({"per_class": 3, "updates": 1, "part": 2, "eta": 1e-9} | settings)
+        distil(release, tmp_path / name, wanted, tmp_path / "key", Silent())
+        return read_release(tmp_path / name).x
+
+    found = {start: pictures(start, start=start) for start in ("usual", "release", "generator")}
+    assert np.array_equal(found["usual"], found["release"]) and not np.array_equal(found["usual"], found["generator"])
+    drawn = pictures("drawn", updates=0)  # without a move only the generator has anything new
+    assert np.abs(drawn - found["generator"]).mean() < 0.05
 
 
 def test_copies_of_a_picture_are_told_apart() -> None:
@@ -530,6 +559,9 @@ def test_the_size_that_a_plan_states_is_that_of_the_file(source: tuple[Path, Any
         certificate.public_assumptions, torch.device("cpu")), 8), 4)  # fmt: skip
 
 
+ADDED = {"answers", "generator", "generator_kind"}  # settings, one after the other
+
+
 def test_a_run_from_before_goes_on_with_its_own_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plan has no word on answers: it keeps none, and its networks ask as they are."""
     asked: list[FeatureResidual] = []
@@ -542,12 +574,42 @@ def test_a_run_from_before_goes_on_with_its_own_bits(tmp_path: Path, monkeypatch
     monkeypatch.setattr(LocalVault, "ask", listen)
     request = work.asked(ledger=str(tmp_path / "ledger.sqlite"))
     plan, data = work.plan_for(request.data, "elixir", SETTINGS, None, 1e-5)
-    before = {name: value for name, value in plan.settings.items() if name not in ("answers", "generator")}
+    before = {name: value for name, value in plan.settings.items() if name not in ADDED}
     old = work.condense(request, dataclasses.replace(plan, settings=before), data, tmp_path / "old", Silent()).release
     certificate = verify(old)
     assert ANSWERS not in certificate.files and not certificate.has_generator and "answers" not in certificate.settings
     assert len(asked) == 6
     assert any(not torch.equal(value, value.half().float()) for each in asked for value in each.weights.values())
+
+
+def test_a_run_that_was_begun_with_another_generator_ends_with_that(tmp_path: Path) -> None:
+    """Its plan has no word on a kind: the network, its precision and the steps that are counted are those of its time."""
+    request, lines = work.asked(ledger=str(tmp_path / "ledger.sqlite")), Counting()
+    plan, data = work.plan_for(request.data, "elixir", SETTINGS, None, 1e-5)
+    assert plan.settings["generator_kind"] == "smooth_dcgan"
+    before = {name: value for name, value in plan.settings.items() if name != "generator_kind"}
+    old = work.condense(request, dataclasses.replace(plan, settings=before), data, tmp_path / "old", lines).release
+    spec = load_generator(old).spec
+    assert isinstance(spec, GeneratorSpec) and (spec.kind, spec.width, spec.size) == ("upsampling", 16, 0)
+    assert lines.total == SETTINGS["T"] + SETTINGS["generator"]
+    found = load_file(old / "generator.safetensors")
+    certificate = verify(old)
+    method = Elixir(**certificate.settings)
+    fit = GeneratorFit(
+        GeneratorSchedule(steps=4), certificate.public_assumptions, method.rng, method.seed_at("generator"),
+        torch.device("cpu"),
+    )  # fmt: skip
+    answers = answers_of(old)
+    for step in range(4):
+        fit.move(step, answers)
+    assert all(torch.equal(value, found[name]) for name, value in fit.made().weights.items())
+
+
+class Counting(Silent):
+    total = 0
+
+    def start(self, title: str, total: int, done: int) -> None:
+        self.total = total
 
 
 def test_rounded_weights_are_those_that_asked(source: tuple[Path, Any]) -> None:

@@ -44,6 +44,11 @@ def plan_lines(found: Quote) -> list[str]:
             f"the release keeps its answers, {found.kept_bytes / 1e6:.1f} MB, so that anybody can make more of them for nothing "
             "(--set answers=false leaves them out)"
         )
+    if drawn.method == METHOD and (steps := drawn.settings.get("generator")):
+        lines.append(
+            f"a generator is matched to its answers in {steps} steps when the set is done, and released: 'limbeck sample' draws "
+            "from it, for nothing (--set generator=0 leaves it out)"
+        )
     if found.noise_multiplier_rdp is not None:
         lines.append(
             f"noise of '{drawn.queries[0].label}' {found.noise_multiplier:g}; by RDP alone, as in the papers, "

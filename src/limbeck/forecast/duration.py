@@ -2,8 +2,9 @@
 
 Elixir's time goes into its T answers: each maps the sampled records once through a network, and the set about nine times, there
 and back. Both are in proportion to the first and largest map of the network, at the size at which Elixir looks at pictures;
-larger ones are averaged down at every answer. The unit costs come from the kept results in benchmarks/results, and stay within
-1.35 of all of them (tests/forecast/test_duration.py). Of methods that nobody has timed there is no forecast.
+larger ones are averaged down at every answer. The generator that follows takes about a quarter as long. The unit costs come from
+the kept results in benchmarks/results, and stay within 1.35 of all of them (tests/forecast/test_duration.py). Of methods that
+nobody has timed there is no forecast.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 
 import torch
 
+from limbeck.methods.elixir.generating import SMOOTH, UPSAMPLING, GeneratorSchedule
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.queries import ClippedSum
@@ -21,6 +23,9 @@ from limbeck.privacy.schema import Schema
 # Seconds on one core of the machine that made benchmarks/results, for each number of the largest map.
 PER_SAMPLED_RECORD, PER_SET_RECORD = 1.8e-9, 7.0e-8
 PER_AVERAGED = 2.4e-9  # for each number of a sampled picture that is averaged down first
+# For each picture that a generator makes at a step: of each pixel, and for each answer, of each number of the largest map.
+PER_DRAWN = {SMOOTH: 3.5e-7, UPSAMPLING: 6e-7}
+PER_DRAWN_AND_MATCHED = 5e-9
 PER_NUMBER = 6.7e-4  # of the first set, for each number of a record
 START = 3.0  # to load libraries, and to write release and report
 PROBE_SECONDS = 0.012  # what `probe` takes there
@@ -71,7 +76,20 @@ def _elixir(schema: Schema, plan: Plan) -> float:
     step = _largest_map(work, plan) * (PER_SAMPLED_RECORD * sampled + PER_SET_RECORD * matched)
     if work is not schema:
         step += PER_AVERAGED * sampled * schema.numbers
-    return initial + float(answers.count * step)
+    return initial + float(answers.count * step) + generator_seconds(schema, plan)
+
+
+def generator_seconds(schema: Schema, plan: Plan) -> float:
+    """What a generator takes that is matched when the set is done; 0 without one. Plans from before there were kinds have the
+    first one, and pictures of the full size."""
+    steps, kind, size = (plan.settings.get(name) for name in ("generator", "generator_kind", "size"))
+    if not steps:
+        return 0.0
+    schedule = GeneratorSchedule(steps=steps, kind=kind or UPSAMPLING)
+    work = at_size(schema, size)
+    drawn = PER_DRAWN[schedule.kind] * math.prod((work if kind else schema).shape[1:])
+    matched = PER_DRAWN_AND_MATCHED * _largest_map(work, plan) * schedule.answers
+    return float(steps * schedule.pictures * len(schema.classes) * (drawn + matched))
 
 
 def _largest_map(schema: Schema, plan: Plan) -> float:

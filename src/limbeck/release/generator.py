@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from limbeck.errors import BadInput, NotAuthentic
 from limbeck.files import write_atomic
 from limbeck.methods import TrainedGenerator
+from limbeck.methods.elixir import Elixir
 from limbeck.methods.graphical.network import NetworkModel
 from limbeck.methods.mosaic.model import TableModel
 from limbeck.nets.generators.graph_spec import GraphSpec
@@ -145,17 +146,8 @@ def load_generator(folder: str | Path) -> Generator | TableGenerator:
             f"The release in {folder} is a trained model, not a set; there is nothing to sample from. In Python "
             "limbeck.load_model opens it."
         )
-    if ANSWERS in certificate.files and not certificate.has_generator:
-        raise BadInput(
-            f"The release in {folder} holds a set but no generator. It keeps its answers, so you can have one, for nothing.",
-            f"limbeck distil {folder} --generator auto --out NEW",
-        )
     if not certificate.has_generator:
-        raise BadInput(
-            f"The release in {folder} holds a set but no generator (method '{certificate.method}' makes none), so no "
-            "more records can be drawn; set.npz has all there are.",
-            "limbeck methods",
-        )
+        raise without_generator(folder, certificate)
     schema = certificate.public_assumptions
     try:
         described = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
@@ -176,6 +168,39 @@ def load_generator(folder: str | Path) -> Generator | TableGenerator:
             f"The release in {folder} is damaged: its generator cannot be read.", f"limbeck verify {folder}"
         ) from None
     return Generator(spec, network.eval().requires_grad_(False), shares, certificate, schema)
+
+
+def without_generator(folder: Path, certificate: Certificate) -> BadInput:
+    """Why nothing can be drawn from a set, and what can be done."""
+    said = f"The release in {folder} holds a set but no generator"
+    if ANSWERS in certificate.files:
+        return BadInput(
+            f"{said}. It keeps its answers, so you can have one, for nothing.",
+            f"limbeck distil {folder} --generator auto --out NEW",
+        )
+    if certificate.distilled is not None:
+        return BadInput(
+            f"{said}: it was distilled without one. The release that its certificate cites keeps the answers, and has a "
+            "generator or gives you one for nothing.",
+            "limbeck distil --help",
+        )
+    if certificate.joined is not None:
+        return BadInput(f"{said}: it was joined from others, each of which may have one.", "limbeck sample --help")
+    if certificate.method == Elixir.name and not certificate.public_assumptions.is_image:
+        return BadInput(
+            f"{said}: '{certificate.method}' makes one for pictures only, so no more rows can be drawn; set.npz has all there "
+            "are. Sets of method mosaic, the default for tables, carry a model that rows are drawn from.",
+            "limbeck methods",
+        )
+    if certificate.method == Elixir.name:
+        return BadInput(
+            f"{said}, nor the answers that one is matched to: it was made without them, as generator=0 and answers=false say, or "
+            "before version 0.8.0. So no more records can be drawn; set.npz has all there are."
+        )
+    return BadInput(
+        f"{said} (method '{certificate.method}' makes none), so no more records can be drawn; set.npz has all there are.",
+        "limbeck methods",
+    )
 
 
 def _checked_shares(shares: Any, schema: Schema) -> tuple[int, ...]:

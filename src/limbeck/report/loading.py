@@ -116,7 +116,12 @@ def generator_snippet() -> Snippet:
     )
 
 
-MATCHED = "upsampling"  # the kind that is made of answers, beside a set
+# What a generator did whose pictures are not the set, by its kind.
+BESIDE = {
+    "upsampling": "A generator that was matched to the answers that the set is made of",
+    "smooth_dcgan": "A generator that was matched to the answers that the set is made of",
+    "gaussian": "The Gaussian model of each class that the set is samples of",
+}
 
 
 def generator_sentence(spec: GeneratorSpec | TableSpec | GraphSpec) -> str:
@@ -127,8 +132,7 @@ def generator_sentence(spec: GeneratorSpec | TableSpec | GraphSpec) -> str:
             "paid answers alone, so drawing more rows from it costs nothing, and they are as good as those of the set. Rows that "
             "keep to a condition can be drawn, too; the fewer there are by the model, the less is known about them."
         )
-    made_it = "The generator that made the set"
-    which = made_it if spec.kind != MATCHED else "A generator that was matched to the answers that the set is made of"
+    which = BESIDE.get(spec.kind, "The generator that made the set")
     text = (
         f"{which} is in generator.safetensors, described by generator.json. It was made from paid answers alone, so drawing more "
         "records from it costs nothing."

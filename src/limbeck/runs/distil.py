@@ -26,7 +26,7 @@ from limbeck.errors import BadInput, BadSettings, LimbeckError, OutputFault, Run
 from limbeck.files import write_atomic
 from limbeck.methods import method_named
 from limbeck.methods.elixir.answers import KeptAnswers, forms_of
-from limbeck.methods.elixir.distilling import AUTO, BEFORE, DRAWN, USUAL_STEPS, Distillation, Distiller, Draw
+from limbeck.methods.elixir.distilling import AUTO, BEFORE, DRAWN, USUAL, USUAL_STEPS, Distillation, Distiller, Draw
 from limbeck.methods.elixir.method import Elixir
 from limbeck.methods.elixir.working_size import at_size
 from limbeck.methods.settings import declared, read_settings
@@ -247,7 +247,7 @@ def _carry_out(out: Path, work: Work, source: Source, reporter: Reporter, every:
         own=source.own,
         wanted=work.wanted,
         device=torch.device("cpu"),
-    ).run(source.draw, log)
+    ).run(_starting_from(work, source), log)
     writer = _writer(work, source)
     try:
         staged.mkdir()
@@ -261,6 +261,12 @@ def _carry_out(out: Path, work: Work, source: Source, reporter: Reporter, every:
         error.next_command = error.next_command or resume_command(out)
         raise
     return outcome_of(out, writer.plan, certificate.unit, writer.randomness, began)
+
+
+def _starting_from(work: Work, source: Source) -> Draw | None:
+    """Where the owner had asked for a generator, before version 0.8.0, sets start there; they do not where one always comes."""
+    own = not work.drawing and source.method.generator_kind and work.wanted.start == USUAL and work.wanted.updates
+    return None if own else source.draw
 
 
 def _writer(work: Work, source: Source) -> ReleaseWriter:

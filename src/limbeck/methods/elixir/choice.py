@@ -9,7 +9,7 @@ from limbeck.methods.base import Chosen
 
 @dataclass(frozen=True, kw_only=True)
 class ElixirChoice(Chosen):
-    """The settings of Elixir that may be left open, all of them set."""
+    """The settings of Elixir that may be left open, all of them set; without a generator it has no kind."""
 
     T: int
     first: float
@@ -18,3 +18,5 @@ class ElixirChoice(Chosen):
     waves: int
     size: int
     answers: bool
+    generator: int
+    generator_kind: str | None

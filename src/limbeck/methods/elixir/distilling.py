@@ -19,12 +19,12 @@ from torch import Tensor
 from limbeck.errors import BadSettings
 from limbeck.methods.base import MOST_PER_CLASS, Logbook, SyntheticSet
 from limbeck.methods.elixir.answers import KeptAnswers
-from limbeck.methods.elixir.generating import SMOOTH, UPSAMPLING, GeneratorFit, GeneratorSchedule
+from limbeck.methods.elixir.generating import SMOOTH, UPSAMPLING, WIDTHS, GeneratorFit, GeneratorSchedule, network_for
 from limbeck.methods.elixir.initial_set import bought_model, initial_set
 from limbeck.methods.elixir.method import SLOWEST, Elixir
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.elixir.snapping import snapped
-from limbeck.methods.elixir.working_size import LARGE, at_size
+from limbeck.methods.elixir.working_size import at_size, size_of_generator
 from limbeck.methods.parts.matching import shared_out
 from limbeck.methods.settings import check_settings, setting
 from limbeck.nets.features.pooled import enlarged, pooled
@@ -49,12 +49,13 @@ class Distillation:
     updates    how often each picture is moved; 0 leaves the start as it is
     part       of each class, pictures that one step moves
     eta        step size of Adam, falling; average: decay of each picture's average
-    start      from a generator, from the release's own pictures or from the first set's model; usual: a generator, where there is
-               one, else the release's own. auto: else the model, as it was before version 0.7.0
+    start      from a generator, from the release's own pictures or from the first set's model; usual: a generator, where one was
+               asked for, else the release's own. auto: any generator, else the model, as it was before version 0.7.0
     generator  steps of a new generator that is matched first, and released; 0: none
     kind, width, latent, pictures, answers
-               of that generator: network, maps, random numbers, pictures of each class and answers in a step. The network of
-               pictures above 48 pixels is 'upsampling', whose weights do not grow so fast with them
+               of that generator: network, maps, random numbers, pictures of each class and answers in a step. usual: makes
+               pictures at the size at which the method looked at them, and they are set up afterwards; above 48 pixels it is
+               'upsampling', whose weights do not grow so fast with them. auto: the same at the full size, as before version 0.8.0
     half       whether its products run in bfloat16, where the CPU has it
     """
 
@@ -67,7 +68,7 @@ class Distillation:
     average: float = setting(0.98, least=0, below=1)
     start: str = setting(USUAL, choices=(USUAL, GENERATOR, OWN, FIRST, AUTO))
     generator: int = setting(0, least=0, most=1_000_000)
-    kind: str = setting(AUTO, choices=(AUTO, SMOOTH, UPSAMPLING))
+    kind: str = setting(USUAL, choices=(USUAL, AUTO, SMOOTH, UPSAMPLING))
     width: int | None = setting(None, least=1, most=4096)
     latent: int = setting(24, least=1, most=4096)
     pictures: int = setting(20, least=1, most=MOST_PER_CLASS)
@@ -100,13 +101,24 @@ class Distillation:
             counts = shared_out(self.rows, [1.0] * classes)
         return torch.arange(classes).repeat_interleave(torch.tensor(counts))
 
-    def schedule(self, shape: tuple[int, ...]) -> GeneratorSchedule | None:
+    def schedule(self, schema: Schema, size: int | None) -> GeneratorSchedule | None:
+        """size: at which the method looks at pictures. What runs began with before version 0.8.0 makes them at the full one."""
         if not self.generator:
             return None
-        small = self.kind == SMOOTH or (self.kind == AUTO and max(shape[1:]) <= LARGE)
-        kind, width = (SMOOTH, 32) if small else (UPSAMPLING, 16)
+        kind = network_for(self.made(schema, size).shape) if self.kind in (AUTO, USUAL) else self.kind
         sizes = {"pictures": self.pictures, "answers": self.answers, "latent": self.latent}
-        return GeneratorSchedule(steps=self.generator, kind=kind, width=self.width or width, half=self.half, **sizes)
+        return GeneratorSchedule(
+            steps=self.generator,
+            kind=kind,
+            width=self.width or WIDTHS[kind],
+            half=self.half,
+            size=size_of_generator(schema, size) if self.kind == USUAL else 0,
+            **sizes,
+        )
+
+    def made(self, schema: Schema, size: int | None) -> Schema:
+        """The schema of the pictures that the generator's network makes."""
+        return at_size(schema, size) if self.kind == USUAL else schema
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +134,7 @@ class Distiller:
 
     def run(self, draw: Draw | None, logbook: Logbook) -> SyntheticSet:
         """draw: of the source's generator, where it has one."""
-        wanted, schedule = self.wanted, self.wanted.schedule(self.schema.shape)
+        wanted, schedule = self.wanted, self.wanted.schedule(self.schema, self.method.size)
         labels = wanted.labels(len(self.schema.classes)).to(self.device)
         work = at_size(self.schema, self.method.size)
         fit = None if schedule is None else self._fit(schedule)
@@ -169,7 +181,7 @@ class Distiller:
 
     def _fit(self, schedule: GeneratorSchedule) -> GeneratorFit:
         seed = int(self._rng("generator weights", 0).initial_seed() % 2**31)
-        return GeneratorFit(schedule, self.schema, self._rng, seed, self.device)
+        return GeneratorFit(schedule, self.wanted.made(self.schema, self.method.size), self._rng, seed, self.device)
 
     def _parts(self, labels: Tensor) -> int:
         counts = torch.bincount(labels)

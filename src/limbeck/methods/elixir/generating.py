@@ -6,6 +6,7 @@ sees few pictures and one or two answers.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +14,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from limbeck.methods.base import TrainedGenerator
+from limbeck.errors import BadSettings
+from limbeck.methods.base import TrainedGenerator, given
+from limbeck.methods.elixir.initial_set import GAUSSIAN
 from limbeck.methods.elixir.rematching import Rematching
+from limbeck.methods.elixir.working_size import LARGE, at_size, size_of_generator
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.nets.generators.spec import GeneratorSpec, build_generator
 from limbeck.nets.kernels.hardware import has_fast_bfloat16
@@ -25,6 +29,11 @@ WARM = 50  # steps until the step size is whole
 DRAWN_AT_ONCE = 500
 LEAST = 0.02  # of it at the end
 SMOOTH, UPSAMPLING = "smooth_dcgan", "upsampling"
+KINDS = (SMOOTH, UPSAMPLING, GAUSSIAN)
+WIDTHS = {SMOOTH: 32, UPSAMPLING: 16}
+STEPS = 2.5  # for each answer of networks: a fourth of the time of the run
+BLOCK = 8  # steps that take about as long as one answer does, which moves the set for eight
+RngAt = Callable[[str, int], torch.Generator]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +42,8 @@ class GeneratorSchedule:
 
     half: products in bfloat16, with the channels innermost, where the CPU has them: about twice as fast. Weights, averages
     and what is released are in single precision either way. False is what runs were that said nothing of it.
+    block: steps that count as one where progress is shown, and after which a run may be taken up.
+    size: the longer side of what the network makes, where pictures are set up afterwards; 0 where they have that size.
     """
 
     steps: int
@@ -44,14 +55,59 @@ class GeneratorSchedule:
     eta: float = 2e-3
     average: float = 0.99
     half: bool = False
+    block: int = 1
+    size: int = 0
 
     @property
     def spec(self) -> GeneratorSpec:
+        """Of the network, for pictures of the size that it makes."""
         return GeneratorSpec(kind=self.kind, latent=self.latent, width=self.width)
 
     def eta_at(self, step: int) -> float:
         falling = LEAST + (1 - LEAST) * (1 + math.cos(math.pi * step / self.steps)) / 2
         return self.eta * min(1.0, (step + 1) / WARM) * falling
+
+
+def network_for(shape: tuple[int, ...]) -> str:
+    """Of large pictures one whose weights do not grow so fast with them.
+
+    >>> network_for((1, 28, 28)), network_for((3, 32, 64))
+    ('smooth_dcgan', 'upsampling')
+    """
+    return SMOOTH if max(shape[1:]) <= LARGE else UPSAMPLING
+
+
+def usual_generator(schema: Schema, answers: int, kept: bool, steps: int | None, size: int) -> tuple[int, str | None]:
+    """Steps and kind for a run with so many answers of networks, of which a release keeps some or not. steps: what was asked for;
+    size: at which pictures are looked at.
+
+    In proportion to the answers, so that a short run stays short. Without any the set is one of samples of the first set's model,
+    which gives more of the same.
+    """
+    if not schema.is_image:
+        return steps or 0, None
+    if not answers:
+        return steps or 0, GAUSSIAN if steps is None else None
+    steps = given(steps, round(STEPS * answers) if kept else 0)
+    return steps, network_for(at_size(schema, size).shape) if steps else None
+
+
+def check_generator(schema: Schema, answers: int, steps: int | None, kind: str | None) -> None:
+    """Refuse a generator that would not be made, or not in this way."""
+    if steps and not (answers and schema.is_image):
+        raise BadSettings(f"generator={steps} needs answers of networks about images; here are none.")
+    if kind is None:
+        return
+    if not schema.is_image:
+        raise BadSettings(f"generator_kind={kind} makes pictures, and '{schema.name}' is a table; leave it out.")
+    if kind == GAUSSIAN and answers:
+        raise BadSettings(
+            f"generator_kind={kind} is the first set's model; with T={answers} choose a network, or leave it out."
+        )
+    if kind != GAUSSIAN and not steps:
+        raise BadSettings(
+            f"generator_kind={kind} is matched in steps, got generator={steps}; choose more, or leave it out."
+        )
 
 
 class GeneratorFit:
@@ -60,8 +116,8 @@ class GeneratorFit:
     def __init__(
         self,
         schedule: GeneratorSchedule,
-        schema: Schema,
-        rng: Callable[[str, int], torch.Generator],
+        schema: Schema,  # of the pictures that the network makes
+        rng: RngAt,
         seed: int,
         device: torch.device,
     ) -> None:
@@ -79,6 +135,16 @@ class GeneratorFit:
     def state(self) -> dict[str, Tensor]:
         averages = {f"average.{index}": value for index, value in enumerate(self._average)}
         return {f"{PREFIX}{name}": value for name, value in (self._adam.state | averages).items()}
+
+    @property
+    def blocks(self) -> int:
+        return math.ceil(self._schedule.steps / self._schedule.block)
+
+    def move_on(self, block: int, answers: Rematching) -> None:
+        """All steps of a block."""
+        size = self._schedule.block
+        for step in range(block * size, min((block + 1) * size, self._schedule.steps)):
+            self.move(step, answers)
 
     def move(self, step: int, answers: Rematching) -> float:
         """One step; gives the loss that it saw."""
@@ -111,4 +177,22 @@ class GeneratorFit:
     def made(self) -> TrainedGenerator:
         names = [name for name, _ in self._network.named_parameters()]
         weights = [value.cpu().contiguous() for value in self._average]
-        return TrainedGenerator(self._schedule.spec, dict(zip(names, weights, strict=True)))
+        spec = dataclasses.replace(self._schedule.spec, size=self._schedule.size)
+        return TrainedGenerator(spec, dict(zip(names, weights, strict=True)))
+
+
+def fit_of(
+    steps: int, kind: str | None, schema: Schema, size: int | None, rng: RngAt, seed: int, device: torch.device
+) -> GeneratorFit | None:
+    """What a run makes after its set, if any. size: at which the method looks at pictures.
+
+    kind: None where the plan has no word on it; such a run goes on as it was begun, with pictures of the full size.
+    """
+    if not steps:
+        return None
+    if kind is None:
+        return GeneratorFit(GeneratorSchedule(steps=steps), schema, rng, seed, device)
+    # A plan states steps and kind alone, so what a kind means stays as it is; another schedule gets another name.
+    sizes = {"width": WIDTHS[kind], "block": BLOCK, "size": size_of_generator(schema, size)}
+    schedule = GeneratorSchedule(steps=steps, kind=kind, half=True, **sizes)
+    return GeneratorFit(schedule, at_size(schema, size), rng, seed, device)

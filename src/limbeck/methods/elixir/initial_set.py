@@ -14,6 +14,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from limbeck.methods.base import TrainedGenerator
+from limbeck.nets.features.cosines import low_frequencies as frequencies
+from limbeck.nets.generators.spec import GeneratorSpec
 from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Residual
@@ -25,7 +28,7 @@ PARTS = {
     "spread": 2,
     "moments": 72,
 }  # per cent of the budget of the initial set
-COORDINATES = 200  # dimension of the space in which components are sought
+GAUSSIAN = "gaussian"  # the model as a generator
 ABOVE_NOISE = 1.1  # of the largest eigenvalue of pure noise
 FLAT = 0.1  # of the mean variance: directions flatter than this are not worth the few rows of a set
 
@@ -162,18 +165,16 @@ def _joined(own: Tensor, shared: Tensor) -> Tensor:
 
 def low_frequencies(schema: Schema) -> Tensor:
     """(coordinates, dimension), orthonormal: cosines of low frequency for images, the columns themselves for tables."""
-    if not schema.is_image:
-        return torch.eye(schema.numbers)
-    channels, height, width = schema.shape
-    side = max(1, math.isqrt(COORDINATES // channels))
-    down, across = _cosines(height, min(side, height)), _cosines(width, min(side, width))
-    cosines = torch.einsum("ih,jw->ijhw", down, across).flatten(0, 1).flatten(1)
-    return torch.kron(torch.eye(channels), cosines)
+    return frequencies(schema.shape) if schema.is_image else torch.eye(schema.numbers)
 
 
-def _cosines(size: int, count: int) -> Tensor:
-    """The first `count` rows of the orthonormal cosine transform (DCT-II)."""
-    position, frequency = torch.arange(size) + 0.5, torch.arange(count)
-    cosines = torch.cos(math.pi * frequency[:, None] * position / size) * math.sqrt(2 / size)
-    cosines[0] /= math.sqrt(2)
-    return cosines
+def generator_of(model: Model, schema: Schema, size: int) -> TrainedGenerator:
+    """The model itself, for more pictures than the set has. schema: of the size that pictures are modelled at; size: its longer
+    side, 0 where pictures have that size themselves."""
+    basis = low_frequencies(schema)
+    latent = max(1, *(len(one.axes) for one in model.classes))
+    axes = torch.zeros(len(model.classes), latent, len(basis))
+    for own, one in zip(axes, model.classes, strict=True):
+        own[: len(one.axes)] = one.axes @ basis.T
+    spec = GeneratorSpec(kind=GAUSSIAN, latent=latent, size=size)
+    return TrainedGenerator(spec, {"means": torch.stack([one.mean for one in model.classes]), "axes": axes})

@@ -40,14 +40,14 @@ from limbeck.methods.base import (
 )
 from limbeck.methods.elixir.answers import KeptAnswers, Remembering, forms_of, rounded, size_of
 from limbeck.methods.elixir.choice import ElixirChoice
-from limbeck.methods.elixir.generating import GeneratorFit, GeneratorSchedule
-from limbeck.methods.elixir.initial_set import bought_model, initial_queries, initial_set
+from limbeck.methods.elixir.generating import KINDS, check_generator, fit_of, usual_generator
+from limbeck.methods.elixir.initial_set import GAUSSIAN, bought_model, generator_of, initial_queries, initial_set
 from limbeck.methods.elixir.questions import Questions
 from limbeck.methods.elixir.rematching import Rematching
 from limbeck.methods.elixir.replay_buffer import Replay, ReplayBuffer
 from limbeck.methods.elixir.set_descent import BETAS, move_on
 from limbeck.methods.elixir.snapping import snapped
-from limbeck.methods.elixir.working_size import at_size, usual_size
+from limbeck.methods.elixir.working_size import at_size, size_of_generator, usual_size
 from limbeck.methods.parts.matching import shared_out
 from limbeck.methods.parts.optimisers import Adam
 from limbeck.methods.settings import setting
@@ -90,7 +90,9 @@ class Elixir(Method):
     size       of the longer side of pictures as Elixir looks at them; larger ones are averaged down in the vault, and the set
                is set up again at the end. 0: as they are. Networks are deeper from 64 on
     answers    whether the release keeps the last `memory` answers of networks, for more sets and for other generators; images
-    generator  steps of a generator that is matched to these answers when the set is done, and released with it; images
+    generator, generator_kind
+               steps, 0 for none, and network of a generator that is matched to them when the set is done, and released; images.
+               gaussian: the first set's model, where that is the result
     """
 
     name: ClassVar[str] = "elixir"
@@ -98,7 +100,7 @@ class Elixir(Method):
     title: ClassVar[str] = "Networks that learn from the set ask about the records (our own)"
     paper: ClassVar[str] = "Limbeck, docs/flagship.md"
     needs: ClassVar[str] = (
-        "8 minutes of one core for 28x28 images, 18 for CIFAR-10, about twice from epsilon 3; tables: seconds"
+        "10 minutes of one core for 28x28 images, 21 for CIFAR-10, about twice from epsilon 3; tables: seconds"
     )
 
     T: int | None = setting(None, least=0)
@@ -122,7 +124,8 @@ class Elixir(Method):
     snap: float = setting(0.05, least=0, most=0.5)
     size: int | None = setting(None, least=0, most=4096)
     answers: bool | None = setting(None)
-    generator: int = setting(0, least=0, most=1_000_000)
+    generator: int | None = setting(None, least=0, most=1_000_000)
+    generator_kind: str | None = setting(None, choices=KINDS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,23 +145,28 @@ class Elixir(Method):
         colour = schema.is_image and schema.shape[0] > 1
         usual = (1000 if little_noise and colour else 500) if schema.is_image and many else 0
         answers = given(self.T, usual)
+        kept = given(self.answers, schema.is_image and answers > 0)
+        size = given(self.size, usual_size(schema))
+        steps, network = usual_generator(schema, answers, kept, self.generator, size)
         return ElixirChoice(
             T=answers,
             first=given(self.first, 0.25 if answers else 1.0),
             width=given(self.width, 32 if colour or (little_noise and schema.is_image) else 16),
             mirror=given(self.mirror, colour and "flip" in schema.augmentation),
             waves=given(self.waves, 0 if much_noise else 256),
-            size=given(self.size, usual_size(schema)),
-            answers=given(self.answers, schema.is_image and answers > 0),
+            size=size,
+            answers=kept,
+            generator=steps,
+            generator_kind=given(self.generator_kind, network),
         )
 
     def check(self, schema: Schema) -> None:
         super().check(schema)
         schema = at_size(schema, self.size)
         build(self._net(schema), schema.shape, len(schema.classes), seed=0)
-        if (self.answers or self.generator) and not (self.chosen(schema).T and schema.is_image):
-            what = f"answers={self.answers}" if self.answers else f"generator={self.generator}"
-            raise BadSettings(f"{what} needs answers of networks about images; here are none.")
+        if self.answers and not (self.chosen(schema).T and schema.is_image):
+            raise BadSettings(f"answers={self.answers} needs answers of networks about images; here are none.")
+        check_generator(schema, self.chosen(schema).T, self.generator, self.generator_kind)
 
     def _net(self, schema: Schema) -> NetSpec:
         """Of pictures at the working size. Without one a plan is from before there were sizes, or for pictures as they are."""
@@ -201,10 +209,12 @@ class Elixir(Method):
     def run_shared(self, team: Team, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         sizes = class_sizes(schema, ask)
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
-        labels, work = self.labels(schema, rows), at_size(schema, self.size)
-        remembering, kept, generator = Remembering(ask), None, None
+        labels, work, remembering, kept = self.labels(schema, rows), at_size(schema, self.size), Remembering(ask), None
         model = bought_model(work, remembering, sizes, None if work is schema else work.shape[1:])
         made = initial_set(model, labels, work, self.rng("start")).to(device)
+        generator = (
+            generator_of(model, work, size_of_generator(schema, self.size)) if self.generator_kind == GAUSSIAN else None
+        )
         if self.chosen(schema).T:
             expected = expected_groups(schema, self.L, sizes)[:, None].to(device)
             images = nn.Parameter(made)
@@ -228,17 +238,18 @@ class Elixir(Method):
         """The EMA of the set, which has the working size, while it descends towards the answers; the last of these; and what was
         matched to them."""
         chosen, classes, device = self.chosen(schema), len(schema.classes), images.device
-        fit, again = self._fit(schema, device), None
+        about = schema, self.size, self.rng, self.seed_at("generator"), device
+        fit, again = fit_of(self.generator or 0, self.generator_kind, *about), None
         questions, schema = self.questions(schema), at_size(schema, self.size)
         ema, adam = images.detach().clone(), Adam([images], self.eta, BETAS)
         pool = Pool(self._net(schema), schema.shape, classes, self.networks, device)
         buffer = ReplayBuffer(self.memory, pool, classes, chosen.waves, device)
         state = adam.state | pool.state | buffer.state | {"mean": ema} | ({} if fit is None else fit.state)
-        for step in logbook.steps(chosen.T + self.generator, state, "features"):
+        for step in logbook.steps(chosen.T + (0 if fit is None else fit.blocks), state, "features"):
             if step >= chosen.T:
                 again = again or Rematching(buffer.kept(chosen.T), questions, pool, device)
                 assert fit is not None
-                fit.move(step - chosen.T, again)
+                fit.move_on(step - chosen.T, again)
                 continue
             adam.eta = SLOWEST + self.eta * (1 + math.cos(math.pi * step / chosen.T)) / 2
             body = pool.body(self._learn(pool, schema, images.data, labels, step))
@@ -251,12 +262,6 @@ class Elixir(Method):
             asked = [(newest, answer), *self._replayed(replays, questions, pool)]
             move_on(adam, ema, self.average, labels, asked, team)
         return ema, buffer, None if fit is None else fit.made()
-
-    def _fit(self, schema: Schema, device: torch.device) -> GeneratorFit | None:
-        if not self.generator:
-            return None
-        schedule = GeneratorSchedule(steps=self.generator)
-        return GeneratorFit(schedule, schema, self.rng, self.seed_at("generator"), device)
 
     def _learn(self, pool: Pool, schema: Schema, images: Tensor, labels: Tensor, step: int) -> int:
         """The index of the network whose turn it is, after it has learnt from the set as it stands."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from limbeck.nets.features.pooled import smaller
 from limbeck.privacy.schema import Schema
 
 USUAL = 32
@@ -35,7 +36,10 @@ def at_size(schema: Schema, size: int | None) -> Schema:
     """
     if not size or not schema.is_image or max(schema.shape[1:]) <= size:
         return schema
-    channels, longest = schema.shape[0], max(schema.shape[1:])
-    # Sides of 2 pixels at least: an instance norm needs a map.
-    sides = (min(side, max(2, round(side * size / longest))) for side in schema.shape[1:])
-    return dataclasses.replace(schema, shape=(channels, *sides))
+    return dataclasses.replace(schema, shape=smaller(schema.shape, size))
+
+
+def size_of_generator(schema: Schema, size: int | None) -> int:
+    """The longer side of what a generator's network makes, where that is set up afterwards; else 0."""
+    work = at_size(schema, size)
+    return AS_THEY_ARE if work is schema else max(work.shape[1:])

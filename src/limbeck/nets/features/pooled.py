@@ -10,6 +10,19 @@ from limbeck.errors import BadInput
 ROUNDS = 8  # of correction; each takes away more than half of what is left
 
 
+def smaller(shape: tuple[int, ...], longest: int) -> tuple[int, ...]:
+    """The shape of pictures whose longer side is averaged down to `longest`; of no more, as it is.
+
+    >>> smaller((3, 128, 96), 32), smaller((3, 128, 96), 500)
+    ((3, 32, 24), (3, 128, 96))
+    """
+    now = max(shape[1:])
+    if now <= longest:
+        return shape
+    # Sides of 2 pixels at least: an instance norm needs a map.
+    return (shape[0], *(min(side, max(2, round(side * longest / now))) for side in shape[1:]))
+
+
 def pooled(x: Tensor, size: tuple[int, ...] | None) -> Tensor:
     """(B, C, H, W) averaged over areas to `size`, (height, width); as it is where that is its size, or none is said.
 
@@ -21,8 +34,8 @@ def pooled(x: Tensor, size: tuple[int, ...] | None) -> Tensor:
         raise BadInput(
             f"Records of shape {tuple(x.shape[1:])} cannot be averaged down to {size[0]} x {size[1]} pixels."
         )
-    smaller: Tensor = F.adaptive_avg_pool2d(x, (size[0], size[1]))
-    return smaller
+    averaged: Tensor = F.adaptive_avg_pool2d(x, (size[0], size[1]))
+    return averaged
 
 
 def enlarged(x: Tensor, size: tuple[int, ...]) -> Tensor:

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 
 from limbeck.errors import BadInput
 from limbeck.nets.architectures.network import Shape
+from limbeck.nets.features.pooled import enlarged, smaller
 from limbeck.nets.generators.datalens import DataLensGenerator
 from limbeck.nets.generators.dcgan import DCGAN, SmoothDCGAN
+from limbeck.nets.generators.gaussian import GaussianGenerator
 from limbeck.nets.generators.merf import MerfGenerator
 from limbeck.nets.generators.upsampling import UpsamplingGenerator
 
@@ -29,6 +31,7 @@ class GeneratorSpec:
     latent: random numbers that a record is made from. law: how they are drawn.
     width: filters of the last hidden map (dcgan, smooth_dcgan, datalens, upsampling); the other kinds have a fixed size.
     fitted: how many fixed latents per class it was trained on; 0 if they were drawn afresh at every step.
+    size: the longer side of the pictures that the network makes, which are then set up; 0: as large as they are.
     """
 
     kind: str
@@ -36,13 +39,14 @@ class GeneratorSpec:
     law: str = "normal"
     width: int = 64
     fitted: int = 0
+    size: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in _BUILDERS:
             raise BadInput(f"Unknown generator kind={self.kind!r}. Choose one of {', '.join(_BUILDERS)}.")
         if self.law not in LAWS:
             raise BadInput(f"Unknown law={self.law!r} of latents. Choose one of {', '.join(LAWS)}.")
-        for name, least in (("latent", 1), ("width", 1), ("fitted", 0)):
+        for name, least in (("latent", 1), ("width", 1), ("fitted", 0), ("size", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise BadInput(f"Expected generator {name}={value!r} to be a whole number of at least {least}.")
@@ -54,7 +58,7 @@ class GeneratorSpec:
         return torch.randn((count, self.latent), generator=generator)
 
     def to_dict(self) -> dict[str, str | int]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "size" or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> GeneratorSpec:
@@ -68,7 +72,11 @@ def build_generator(spec: GeneratorSpec, shape: Shape, classes: int, seed: int) 
     """A freshly initialised generator; the caller's random state is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return _BUILDERS[spec.kind](spec, tuple(shape), classes)
+        small = smaller(tuple(shape), spec.size) if spec.size else tuple(shape)
+        network = _BUILDERS[spec.kind](spec, small, classes)
+        if small != tuple(shape):
+            network.register_forward_hook(lambda _module, _given, made: enlarged(made, shape[1:]).clamp(-1, 1))
+        return network
 
 
 def _dcgan(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
@@ -77,6 +85,10 @@ def _dcgan(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
 
 def _smooth_dcgan(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return SmoothDCGAN(shape, classes, spec.latent, spec.width)
+
+
+def _gaussian(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
+    return GaussianGenerator(shape, classes, spec.latent)
 
 
 def _merf(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
@@ -102,4 +114,5 @@ _BUILDERS: dict[str, Callable[[GeneratorSpec, Shape, int], nn.Module]] = {
     "merf_normed": _merf_normed,
     "datalens": _datalens,
     "upsampling": _upsampling,
+    "gaussian": _gaussian,
 }
