@@ -38,6 +38,7 @@ from limbeck.vault.ensemble.votes import BeliefVote, BinVote, CriticGradient, Le
 from limbeck.vault.ledger.sums import State
 from limbeck.vault.maps import (
     Cells,
+    CodeFourier,
     Cut,
     FeatureResidual,
     Hermite,
@@ -48,6 +49,7 @@ from limbeck.vault.maps import (
     OneHot,
     RandomFeatures,
     RandomFourier,
+    ReconstructionGradient,
     Residual,
     ResidualFourier,
     ScoreGradient,
@@ -64,6 +66,7 @@ __all__ = [
     "BeliefVote",
     "BinVote",
     "Cells",
+    "CodeFourier",
     "Critic",
     "CriticGradient",
     "Cut",
@@ -83,6 +86,7 @@ __all__ = [
     "RandomFeatures",
     "RandomFourier",
     "Randomness",
+    "ReconstructionGradient",
     "Residual",
     "ResidualFourier",
     "ScoreGradient",

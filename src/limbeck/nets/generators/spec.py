@@ -16,7 +16,7 @@ from limbeck.errors import BadInput
 from limbeck.nets.architectures.network import Shape
 from limbeck.nets.generators.datalens import DataLensGenerator
 from limbeck.nets.generators.dcgan import DCGAN, SmoothDCGAN
-from limbeck.nets.generators.merf import MerfGenerator
+from limbeck.nets.generators.merf import CodedGenerator, MerfGenerator
 from limbeck.nets.generators.upsampling import UpsamplingGenerator
 
 LAWS = ("normal", "bernoulli")  # bernoulli: 0 or 1, each with chance 1/2
@@ -27,7 +27,8 @@ class GeneratorSpec:
     """A kind of generator, its size and where its latents come from.
 
     latent: random numbers that a record is made from. law: how they are drawn.
-    width: filters of the last hidden map (dcgan, smooth_dcgan, datalens, upsampling); the other kinds have a fixed size.
+    width: filters of the last hidden map (dcgan, smooth_dcgan, datalens, upsampling) or numbers of the code (merf_coded); the
+        other kinds have a fixed size.
     fitted: how many fixed latents per class it was trained on; 0 if they were drawn afresh at every step.
     """
 
@@ -87,6 +88,10 @@ def _merf_normed(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return MerfGenerator(shape, classes, spec.latent, normed=True)
 
 
+def _merf_coded(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
+    return CodedGenerator(shape, classes, spec.latent, spec.width)
+
+
 def _datalens(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return DataLensGenerator(shape, classes, spec.latent, spec.width)
 
@@ -100,6 +105,7 @@ _BUILDERS: dict[str, Callable[[GeneratorSpec, Shape, int], nn.Module]] = {
     "smooth_dcgan": _smooth_dcgan,
     "merf": _merf,
     "merf_normed": _merf_normed,
+    "merf_coded": _merf_coded,
     "datalens": _datalens,
     "upsampling": _upsampling,
 }

@@ -10,9 +10,9 @@ from limbeck.vault.maps.cells import Cells, Cut
 from limbeck.vault.maps.hermite import Hermite
 from limbeck.vault.maps.labelled import Labelled
 from limbeck.vault.maps.moments import Identity, OneHot, SecondMoment
-from limbeck.vault.maps.network_gradient import NetworkGradient, ScoreGradient
+from limbeck.vault.maps.network_gradient import NetworkGradient, ReconstructionGradient, ScoreGradient
 from limbeck.vault.maps.random_features import RandomFeatures
-from limbeck.vault.maps.random_fourier import RandomFourier
+from limbeck.vault.maps.random_fourier import CodeFourier, RandomFourier
 from limbeck.vault.maps.residuals import FeatureResidual, Residual, ResidualFourier
 from limbeck.vault.maps.top_gradient import TopGradient
 from limbeck.vault.maps.transport import Transport
@@ -32,11 +32,14 @@ MAPS: dict[str, type[Map]] = {
     "score_gradient": ScoreGradient,
     "transport": Transport,
     "labelled": Labelled,
+    "reconstruction_gradient": ReconstructionGradient,
+    "code_fourier": CodeFourier,
 }
 
 __all__ = [
     "MAPS",
     "Cells",
+    "CodeFourier",
     "Cut",
     "FeatureResidual",
     "Hermite",
@@ -47,6 +50,7 @@ __all__ = [
     "OneHot",
     "RandomFeatures",
     "RandomFourier",
+    "ReconstructionGradient",
     "Residual",
     "ResidualFourier",
     "ScoreGradient",
