@@ -65,7 +65,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "per_class": 2,
         "T_ae": 3,
         "B": 20,
-        "width": 4,
+        "width": 8,
         "features": 20,
         "T": 2,
         "batch": 2,

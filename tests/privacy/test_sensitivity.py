@@ -46,15 +46,15 @@ def score_gradient(net: NetSpec) -> ScoreGradient:
 
 
 def reconstruction_gradient() -> ReconstructionGradient:
-    net, numbers = NetSpec(kind="autoencoder", width=5), math.prod(SHAPE)
+    net, numbers = NetSpec(kind="autoencoder", width=8), math.prod(SHAPE)
     weights = {name: value.detach() for name, value in build(net, SHAPE, numbers, seed=3).named_parameters()}
     return ReconstructionGradient(net=net, shape=SHAPE, classes=numbers, weights=weights)
 
 
 def code_fourier() -> CodeFourier:
-    net = NetSpec(kind="autoencoder", width=5)
+    net = NetSpec(kind="autoencoder", width=8)
     weights = {name: value.detach() for name, value in build(net, SHAPE, 1, seed=3).body.named_parameters()}
-    spec = FourierSpec(numbers=5, features=50, bandwidth=0.7, seed=1)
+    spec = FourierSpec(numbers=8, features=50, bandwidth=0.7, seed=1)
     return CodeFourier(net=net, shape=SHAPE, weights=weights, spec=spec)
 
 

@@ -10,8 +10,8 @@ Where we differ, and why:
 - The autoencoder has one layer each way, and a code of fixed length, so that the bandwidth is a public constant. Its loss is the
   cross-entropy of a record's numbers as shares of [0, 1].
 - Records are Poisson-sampled, as the accounting assumes; the noised sum is divided by the expected batch, and moved by Adam.
-- `share` of the budget is the autoencoder's, the rest the embedding's, in squares of signal over noise, as they add up where there
-  is much noise: T_ae steps of rate q with noise s have T_ae q^2 / s^2. The price is what the accountant says of all together.
+- `share` of the budget is the autoencoder's, the rest the embedding's, in squares of signal over noise, as they add up where
+  there is much noise: T_ae steps of rate q with noise s have T_ae q^2 / s^2. The price is what the accountant says of the whole.
 - What DP-MERF differs in (`dpmerf.py`) holds here too.
 """
 
@@ -43,8 +43,8 @@ BODY = "body."
 @dataclass(frozen=True, kw_only=True)
 class DPMERFAE(MeanEmbedding):
     """share: of the budget, that the autoencoder has. T_ae, B, C, eta_ae: its steps, expected batch, clip on a record's gradient,
-    and step size of Adam. width: numbers of the code. features, bandwidth: as in DP-MERF, of codes. sigma: noise std / sensitivity
-    of one Gaussian with the whole budget, which `share` splits. The others: see MeanEmbedding."""
+    and step size of Adam. width: numbers of the code. features, bandwidth: as in DP-MERF, of codes. sigma: noise std /
+    sensitivity of one Gaussian with the whole budget, which `share` splits. The others: see MeanEmbedding."""
 
     name: ClassVar[str] = "dpmerf-ae"
     title: ClassVar[str] = "DP-MERF in the code of an autoencoder"
