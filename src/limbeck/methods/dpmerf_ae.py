@@ -62,6 +62,9 @@ class DPMERFAE(MeanEmbedding):
     features: int = setting(2000, least=2, multiple_of=2)
     bandwidth: float = setting(0.7, above=0)
 
+    T: int = setting(600, least=1)
+    batch: int = setting(20, least=2, note="records of each class")
+
     def rate(self, schema: Schema) -> float:
         return min(1.0, self.B / schema.records)
 

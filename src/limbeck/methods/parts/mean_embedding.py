@@ -1,9 +1,4 @@
-"""What DP-MERF and its kin share: one answer, the mean embedding of each class, and a generator that is fitted to it.
-
-The papers' loss is the squared distance of two means, one of them over a few made records. Its expectation has the variance of
-that mean in it, which is the less the more alike the made records are: it draws the records of a class together. `fair` takes it
-off, as the unbiased estimate of the maximum mean discrepancy does.
-"""
+"""What DP-MERF and its kin share: one answer, the mean embedding of each class, and a generator that is fitted to it."""
 
 from __future__ import annotations
 
@@ -39,17 +34,13 @@ Made = Callable[[Tensor, Tensor], Tensor]
 @dataclass(frozen=True, kw_only=True)
 class MeanEmbedding(Method):
     """T, batch, eta: steps, records per class in a step, and step size of Adam. code: dimension of the latents.
-    sigma: noise std / sensitivity. fair: the loss without the variance of the made mean. fade: the share of the steps, the last
-    ones, in which the step size falls to 0. A run that was booked before there were these two has neither. A method says with
-    which map records are embedded."""
+    sigma: noise std / sensitivity. A method says with which map records are embedded."""
 
     sigma: float | None = setting(None, above=0)
     T: int = setting(1000, least=1)
     batch: int = setting(40, least=2, note="records of each class")
     eta: float = setting(0.01, above=0)
     code: int = setting(5, least=1)
-    fair: bool | None = setting(None)
-    fade: float | None = setting(None, least=0, most=1)
 
     map_kind: ClassVar[str] = ""
     generator_kind: ClassVar[str] = "merf"
@@ -120,19 +111,8 @@ class EmbeddingFit:
     def move(self, step: int, make: Made, rows: Made) -> None:
         """One step of Adam: `make` makes of latents and labels, with the network, what `rows` embeds."""
         labels, method = self._labels, self._method
-        self._adam.eta = method.eta * min(1.0, (step + 1) / WARM) * self._left(step)
+        self._adam.eta = method.eta * min(1.0, (step + 1) / WARM)
         made = make(method.latents(len(labels), "step", step).to(labels.device), labels)
-        embedded = rows(made, labels)
-        loss = (class_means(embedded, labels, self._classes) - self._target).square().sum()
-        if method.fair:
-            loss = loss - self._variance_of_means(embedded)
+        means = class_means(rows(made, labels), labels, self._classes)
+        loss = (means - self._target).square().sum()
         self._adam.move(torch.autograd.grad(loss, self._adam.parameters))
-
-    def _left(self, step: int) -> float:
-        fade = self._method.fade
-        return min(1.0, (1 - step / self._method.T) / fade) if fade else 1.0
-
-    def _variance_of_means(self, embedded: Tensor) -> Tensor:
-        """What the few records of a class add to the squared distance of their mean, on average."""
-        of_class = embedded.view(self._classes, self._method.batch, -1)
-        return of_class.var(1).sum() / self._method.batch
