@@ -21,6 +21,13 @@ def test_groups_are_small_where_there_is_little_noise(epsilon: float, group: int
     assert plan.price.epsilon <= epsilon
 
 
+def test_pictures_in_colour_keep_the_large_groups() -> None:
+    colour = Schema(
+        name="c", shape=(3, 32, 32), low=0, high=255, classes=("a", "b"), records=10_000, class_sizes=(5000, 5000)
+    )
+    assert make_plan(colour, method_named("ldpdc", {}), 10.0, 1e-5).settings["L"] == 15
+
+
 @pytest.mark.parametrize("settings", [{"L": 15}, {"L": 50, "sigma": 1.0}])
 def test_a_group_that_was_booked_is_kept(settings: dict[str, float]) -> None:
     method = method_named("ldpdc", settings)
