@@ -43,6 +43,7 @@ SETTINGS: dict[str, dict[str, Settings]] = {
     "dc": {"small": {"R": 1, "T": 1, "J": 1, "width": 8, "L": 10}, "cpu": {"R": 100, "width": 32, "L": 64}},
     "dsa": {"small": {"R": 1, "T": 1, "J": 1, "width": 8, "L": 10}, "cpu": {"R": 100, "width": 32, "L": 64}},
     "dpmerf": {"small": {"features": 100, "T": 5}},
+    "dpmerf-ae": {"small": {"features": 100, "T": 5, "T_ae": 5, "B": 200, "width": 8}},
     "dpsgd": {"small": {"T": 3, "width": 8}},
     "gswgan": {"small": {"K": 40, "T": 2, "B": 10, "snapshots": 0}, "full": PAPERS_GSWGAN},
     "datalens": {"small": FEW_TEACHERS, "full": PAPERS_DATALENS},

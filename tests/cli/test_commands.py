@@ -113,11 +113,11 @@ def test_budget_set_and_show(cli: Cli) -> None:
 def test_methods(cli: Cli) -> None:
     found = {entry["name"]: entry for entry in cli("methods", "--json").json["methods"]}
     assert {"ldpdc", "ndpdc", "dm"} <= set(found)
-    assert found["ldpdc"]["defaults"]["L"] == 15
-    assert found["ldpdc"]["bounds"]["L"] == {"type": "int", "optional": False, "least": 1}
+    assert found["ndpdc"]["defaults"]["L"] == 50
+    assert found["ndpdc"]["bounds"]["L"] == {"type": "int", "optional": False, "least": 1}
     assert all(entry["bounds"].keys() == entry["defaults"].keys() for entry in found.values())
     shown = cli("methods").out
-    assert "ldpdc: Linear DP dataset condensation" in shown and "L=15" in shown
+    assert "ldpdc: Linear DP dataset condensation" in shown and "L=50" in shown
     assert "int, at least 1" in shown and "unit or signed" in shown
 
 

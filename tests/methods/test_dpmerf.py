@@ -83,6 +83,19 @@ def test_the_papers_sizes_for_digits() -> None:
     assert (generator.first.in_features, generator.first.out_features, generator.second.out_features) == (15, 200, 784)
 
 
+def test_the_bandwidth_suits_the_data_and_a_run_that_was_booked_with_another_keeps_it() -> None:
+    colour = Schema(
+        name="c", shape=(3, 8, 8), classes=("a", "b"), records=1000, class_sizes=(500, 500), low=0, high=255
+    )
+    table = Schema(name="t", shape=(4,), classes=("a", "b"), records=1000, augmentation=(), low=0, high=1)
+    for schema, bandwidth in ((colour, 0.3), (MNIST, 0.73), (table, 0.73)):
+        plan = make_plan(schema, method_named("dpmerf", {}), 1.0, 1e-5)
+        assert plan.settings["bandwidth"] == bandwidth
+    booked = method_named("dpmerf", {"bandwidth": 0.73})
+    assert booked.resolved(colour, 1.0) == booked
+    assert booked.embedding(colour).spec.bandwidth == 0.73  # type: ignore[attr-defined]
+
+
 class Plain:
     """A logbook that keeps nothing."""
 

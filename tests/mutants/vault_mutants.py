@@ -32,6 +32,7 @@ top, encoding = Faults("vault/maps/top_gradient.py"), Faults("vault/encoding.py"
 cells = Faults("vault/maps/cells.py")
 label_cells = Faults("vault/maps/label_cells.py")
 hermite, transport = Faults("nets/features/hermite.py"), Faults("vault/maps/transport.py")
+codes = Faults("vault/maps/random_fourier.py")
 blocks, api, schema, base = (
     Faults("vault/maps/blocks.py"),
     Faults("vault/api.py"),
@@ -58,6 +59,7 @@ PLACES = "vault/test_block_places.py"
 CONTRACT = "vault/test_contract.py::TestLocalVault"
 CELLS = "vault/test_cells.py"
 LABEL_CELLS = "vault/test_label_cells.py"
+CODED = "methods/test_dpmerf_ae.py"
 
 VAULT: tuple[Mutation, ...] = (
     # Cells of a table
@@ -709,10 +711,31 @@ VAULT: tuple[Mutation, ...] = (
     ),
     maps(
         "score-is-an-entropy",
-        "of_score: ClassVar[bool] = True",
-        "of_score: ClassVar[bool] = False",
+        "loss: ClassVar[str] = SCORE",
+        "loss: ClassVar[str] = ENTROPY",
         "the critic learns from a loss that it was not booked for",
         "methods/test_gans.py::test_rows_are_the_gradients_of_single_records",
+    ),
+    maps(
+        "reconstruction-is-an-entropy",
+        "loss: ClassVar[str] = RECONSTRUCTION",
+        "loss: ClassVar[str] = ENTROPY",
+        "the autoencoder learns labels in place of records",
+        f"{CODED}::test_rows_are_the_gradients_of_single_reconstructions",
+    ),
+    gradients(
+        "reconstruction-of-the-batch",
+        "outputs, (x.flatten(1) + 1) / 2, reduction",
+        "outputs, ((x + x.mean(0)).flatten(1) + 2) / 4, reduction",
+        "a record's gradient depends on the others of its block",
+        f"{CODED}::test_rows_are_the_gradients_of_single_reconstructions",
+    ),
+    codes(
+        "code-digest",
+        '"weights": hashes, "spec"',
+        '"spec"',
+        "a resumed run may ask with another encoder and get the answer of the first",
+        f"{CODED}::test_features_are_those_of_the_code_and_of_norm_one",
     ),
     # The largest coordinates
     top("top-more-than-the-share", "target = share * ", "target = 1.2 * share * ", "more norm than paid for", TOP),

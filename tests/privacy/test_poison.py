@@ -61,6 +61,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dc": {"per_class": 2, "R": 1, "T": 2, "K": 1, "J": 1, "L": 5, "width": 4},
     "dsa": {"per_class": 2, "R": 1, "T": 2, "K": 1, "J": 1, "L": 5, "width": 4},
     "dpmerf": {"per_class": 2, "features": 20, "T": 2, "batch": 2, "sigma": 2.0},
+    "dpmerf-ae": {
+        "per_class": 2,
+        "T_ae": 3,
+        "B": 20,
+        "width": 8,
+        "features": 20,
+        "T": 2,
+        "batch": 2,
+        "sigma": 2.0,
+    },
     "dpcgan": {"per_class": 2, "T": 3, "B": 20, "batch": 3, "hidden": 4, "width": 2, "latent": 2, "sigma": 2.0},
     "dpgan": {
         "per_class": 2,

@@ -24,8 +24,8 @@ from limbeck.vault.maps.bound import Bound, clip_rows
 from limbeck.vault.maps.hermite import Hermite
 from limbeck.vault.maps.label_cells import LabelCells
 from limbeck.vault.maps.labelled import Labelled
-from limbeck.vault.maps.network_gradient import ScoreGradient
-from limbeck.vault.maps.random_fourier import RandomFourier
+from limbeck.vault.maps.network_gradient import ReconstructionGradient, ScoreGradient
+from limbeck.vault.maps.random_fourier import CodeFourier, RandomFourier
 from limbeck.vault.maps.residuals import FeatureResidual, Residual, ResidualFourier
 from limbeck.vault.maps.top_gradient import TopGradient
 from limbeck.vault.maps.transport import Transport
@@ -44,6 +44,19 @@ def gradient(net: NetSpec, clipping: str = "joint", augmentation: Augmentation |
 def score_gradient(net: NetSpec) -> ScoreGradient:
     weights = {name: value.detach() for name, value in build(net, SHAPE, CLASSES, seed=3).named_parameters()}
     return ScoreGradient(net=net, shape=SHAPE, classes=CLASSES, weights=weights)
+
+
+def reconstruction_gradient() -> ReconstructionGradient:
+    net, numbers = NetSpec(kind="autoencoder", width=8), math.prod(SHAPE)
+    weights = {name: value.detach() for name, value in build(net, SHAPE, numbers, seed=3).named_parameters()}
+    return ReconstructionGradient(net=net, shape=SHAPE, classes=numbers, weights=weights)
+
+
+def code_fourier() -> CodeFourier:
+    net = NetSpec(kind="autoencoder", width=8)
+    weights = {name: value.detach() for name, value in build(net, SHAPE, 1, seed=3).body.named_parameters()}
+    spec = FourierSpec(numbers=8, features=50, bandwidth=0.7, seed=1)
+    return CodeFourier(net=net, shape=SHAPE, weights=weights, spec=spec)
 
 
 def transport(points: int, blur: float) -> Transport:
@@ -159,6 +172,8 @@ MAPPINGS: dict[str, Map] = {
     "transport to the nearest": transport(4, 1e-9),
     "gradient of a score": score_gradient(MLP),
     "gradient of a convnet's score": score_gradient(NetSpec(kind="convnet", width=4)),
+    "gradient of a reconstruction": reconstruction_gradient(),
+    "random fourier of a code": code_fourier(),
     "hermite": Hermite(spec=HermiteSpec(numbers=64, order=4, rho=0.8)),
     "hermite with pairs": Hermite(
         spec=HermiteSpec(

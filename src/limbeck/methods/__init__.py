@@ -16,6 +16,7 @@ from limbeck.methods.dpcgan import DPCGAN
 from limbeck.methods.dpgan import DPGAN
 from limbeck.methods.dphp import DPHP
 from limbeck.methods.dpmerf import DPMERF
+from limbeck.methods.dpmerf_ae import DPMERFAE
 from limbeck.methods.dpmix import DPMix
 from limbeck.methods.dpsgd import DPSGD
 from limbeck.methods.dpsinkhorn import DPSinkhorn
@@ -49,6 +50,7 @@ METHODS: dict[str, type[Method]] = {
         DC,
         DSA,
         DPMERF,
+        DPMERFAE,
         DPHP,
         DPCGAN,
         DPGAN,

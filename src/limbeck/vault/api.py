@@ -39,6 +39,7 @@ from limbeck.vault.ensemble.votes import BeliefVote, BinVote, CriticGradient, Le
 from limbeck.vault.ledger.sums import State
 from limbeck.vault.maps import (
     Cells,
+    CodeFourier,
     Cut,
     FeatureResidual,
     Hermite,
@@ -50,6 +51,7 @@ from limbeck.vault.maps import (
     OneHot,
     RandomFeatures,
     RandomFourier,
+    ReconstructionGradient,
     Residual,
     ResidualFourier,
     ScoreGradient,
@@ -66,6 +68,7 @@ __all__ = [
     "BeliefVote",
     "BinVote",
     "Cells",
+    "CodeFourier",
     "Critic",
     "CriticGradient",
     "Cut",
@@ -87,6 +90,7 @@ __all__ = [
     "RandomFeatures",
     "RandomFourier",
     "Randomness",
+    "ReconstructionGradient",
     "Residual",
     "ResidualFourier",
     "ScoreGradient",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,8 +25,10 @@ from limbeck.privacy.queries import ClippedSum, Query
 from limbeck.privacy.schema import Schema
 from limbeck.vault.api import Ask, Map
 
+EMBEDDING = "embedding"
 MADE_AT_ONCE = 1000
 WARM = 100  # steps until the step size is eta
+Made = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,26 +54,18 @@ class MeanEmbedding(Method):
         raise NotImplementedError
 
     def queries(self, schema: Schema, noise_multiplier: float) -> tuple[Query, ...]:
-        embedding = ClippedSum(label="embedding", map=self.map_kind, clip=1.0, noise_multiplier=noise_multiplier)
+        embedding = ClippedSum(label=EMBEDDING, map=self.map_kind, clip=1.0, noise_multiplier=noise_multiplier)
         return (embedding, *count_queries(schema, noise_multiplier))
 
     def run(self, schema: Schema, ask: Ask, logbook: Logbook, device: torch.device) -> SyntheticSet:
         sizes = class_sizes(schema, ask)
         mapping, generator = self.embedding(schema), self._generator(schema).to(device)
-        adam = Adam(list(generator.parameters()), self.eta)
         nothing = torch.zeros(0, *schema.shape), torch.zeros(0, dtype=torch.int64)
-        target = torch.zeros(len(schema.classes), mapping.rows(*nothing).shape[1], device=device)
-        labels = torch.arange(len(schema.classes), device=device).repeat_interleave(self.batch)
-        # The answer is part of the state: a checkpoint drops it from the ledger.
-        state = adam.state | dict(generator.named_buffers()) | {"target": target}
-        for step in logbook.steps(self.T, state, "embedding"):
-            adam.eta = self.eta * min(1.0, (step + 1) / WARM)
+        fit = EmbeddingFit(self, generator, mapping.rows(*nothing).shape[1], len(schema.classes), device)
+        for step in logbook.steps(self.T, fit.state, EMBEDDING):
             if step == 0:
-                target.copy_(ask("embedding", 0, mapping).tensor(device) / sizes[:, None].to(device))
-            made = generator(self._codes(len(labels), "step", step).to(device), labels)
-            means = class_means(mapping.rows(made, labels), labels, len(schema.classes))
-            loss = (means - target).square().sum()
-            adam.move(torch.autograd.grad(loss, adam.parameters))
+                fit.aim_at(ask(EMBEDDING, 0, mapping).tensor(device), sizes)
+            fit.move(step, generator, mapping.rows)
         return self._sampled(generator.eval(), schema, sizes, device)
 
     def _spec(self) -> GeneratorSpec:
@@ -79,7 +74,7 @@ class MeanEmbedding(Method):
     def _generator(self, schema: Schema) -> nn.Module:
         return build_generator(self._spec(), schema.shape, len(schema.classes), self.seed_at("generator"))
 
-    def _codes(self, count: int, *point: int | str) -> Tensor:
+    def latents(self, count: int, *point: int | str) -> Tensor:
         return self._spec().latents(count, self.rng("codes", *point))
 
     @torch.no_grad()
@@ -87,8 +82,37 @@ class MeanEmbedding(Method):
         """Equally many records of each class; of a table in proportion, because its models live by the base rates."""
         rows = None if schema.is_image else shared_out(self.per_class * len(schema.classes), sizes.tolist())
         labels = self.labels(schema, rows)
-        codes = torch.split(self._codes(len(labels), "set").to(device), MADE_AT_ONCE)
-        parts = zip(codes, torch.split(labels.to(device), MADE_AT_ONCE), strict=True)
-        made = torch.cat([generator(code, label) for code, label in parts])
+        latents = torch.split(self.latents(len(labels), "set").to(device), MADE_AT_ONCE)
+        parts = zip(latents, torch.split(labels.to(device), MADE_AT_ONCE), strict=True)
+        made = torch.cat([generator(latent, label) for latent, label in parts])
         released = TrainedGenerator(self._spec(), generator.state_dict())
         return SyntheticSet(made.cpu().numpy(), labels.numpy(), generator=released)
+
+
+class EmbeddingFit:
+    """The descent of a network to the noised mean embedding of each class."""
+
+    def __init__(
+        self, method: MeanEmbedding, network: nn.Module, features: int, classes: int, device: torch.device
+    ) -> None:
+        self._method, self._network, self._classes = method, network, classes
+        self._adam = Adam(list(network.parameters()), method.eta)
+        self._target = torch.zeros(classes, features, device=device)
+        self._labels = torch.arange(classes, device=device).repeat_interleave(method.batch)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """The answer is part of it: a checkpoint drops it from the ledger."""
+        return self._adam.state | dict(self._network.named_buffers()) | {"target": self._target}
+
+    def aim_at(self, answer: Tensor, sizes: Tensor) -> None:
+        self._target.copy_(answer / sizes[:, None].to(answer.device))
+
+    def move(self, step: int, make: Made, rows: Made) -> None:
+        """One step of Adam: `make` makes of latents and labels, with the network, what `rows` embeds."""
+        labels, method = self._labels, self._method
+        self._adam.eta = method.eta * min(1.0, (step + 1) / WARM)
+        made = make(method.latents(len(labels), "step", step).to(labels.device), labels)
+        means = class_means(rows(made, labels), labels, self._classes)
+        loss = (means - self._target).square().sum()
+        self._adam.move(torch.autograd.grad(loss, self._adam.parameters))

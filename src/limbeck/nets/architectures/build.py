@@ -6,6 +6,7 @@ import torch
 
 from limbeck.errors import BadInput
 from limbeck.nets.architectures.alexnet import alexnet
+from limbeck.nets.architectures.autoencoder import autoencoder
 from limbeck.nets.architectures.convnet import convnet
 from limbeck.nets.architectures.lenet import lenet
 from limbeck.nets.architectures.linear import linear
@@ -38,6 +39,8 @@ def _construct(spec: NetSpec, shape: Shape, classes: int) -> Network:
         return mlp(shape, classes, spec.width, spec.depth)
     if spec.kind == "lenet":
         return lenet(shape, classes)
+    if spec.kind == "autoencoder":
+        return autoencoder(shape, classes, spec.width)
     if spec.kind in SCALED:
         return SCALED[spec.kind](shape, classes, spec.width)
     return linear(shape, classes, spec.width)

@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass
 
 from limbeck.errors import BadInput
 
-KINDS = ("convnet", "mlp", "lenet", "linear", "alexnet", "vgg11", "resnet18")
+KINDS = ("convnet", "mlp", "lenet", "linear", "alexnet", "vgg11", "resnet18", "autoencoder")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetSpec:
     """A network family and its size.
 
-    width: filters (convnet), hidden units (mlp) or outputs of the embedding (linear). AlexNet, VGG11 and ResNet18 have the
+    width: filters (convnet), hidden units (mlp), outputs of the embedding (linear) or numbers of the
+        code (autoencoder). AlexNet, VGG11 and ResNet18 have the
         papers' filters at 128 and in proportion at other widths. LeNet has a fixed size.
     depth: blocks (convnet) or linear layers with the last one (mlp, so 3 is 128-128); ignored by the others.
     """

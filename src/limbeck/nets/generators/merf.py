@@ -1,4 +1,4 @@
-"""The generators of DP-MERF: a code and a label become a picture or a row of a table.
+"""The generators of DP-MERF: a code and a label become a picture or a row of a table; with an autoencoder, the code of one.
 
 Batch norm is fine here: a generator never sees a private record, so there is nothing that it could mix.
 """
@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from limbeck.nets.architectures.autoencoder import normed
 from limbeck.nets.architectures.network import Shape
 
 HIDDEN, FIRST_MAPS, SECOND_MAPS = 200, 16, 8
@@ -54,3 +55,23 @@ class MerfGenerator(nn.Module):
             hidden = F.interpolate(F.relu(self.third_norm(self.third(hidden))), size=(height, wide))
         made: Tensor = torch.tanh(self.last(hidden))
         return made
+
+
+class CodedGenerator(nn.Module):
+    """Latents and a label become the code of a record, and a decoder makes the record of it (DP-MERF with an autoencoder)."""
+
+    def __init__(self, shape: Shape, classes: int, latent: int, code: int) -> None:
+        super().__init__()
+        self.shape = shape
+        self.coder = MerfGenerator((code,), classes, latent)
+        self.norm, self.decoder = normed(code), nn.Linear(code, math.prod(shape))
+
+    def codes(self, latents: Tensor, labels: Tensor) -> Tensor:
+        """Of the form that the encoder gives."""
+        codes: Tensor = self.norm(self.coder(latents, labels))
+        return codes
+
+    def forward(self, latents: Tensor, labels: Tensor) -> Tensor:
+        # The decoder's sigmoid is in [0, 1]; records are in [-1, 1].
+        made: Tensor = torch.tanh(self.decoder(self.codes(latents, labels)) / 2)
+        return made.view(-1, *self.shape)

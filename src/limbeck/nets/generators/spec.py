@@ -18,7 +18,7 @@ from limbeck.nets.features.pooled import enlarged, smaller
 from limbeck.nets.generators.datalens import DataLensGenerator
 from limbeck.nets.generators.dcgan import DCGAN, SmoothDCGAN
 from limbeck.nets.generators.gaussian import GaussianGenerator
-from limbeck.nets.generators.merf import MerfGenerator
+from limbeck.nets.generators.merf import CodedGenerator, MerfGenerator
 from limbeck.nets.generators.upsampling import UpsamplingGenerator
 
 LAWS = ("normal", "bernoulli")  # bernoulli: 0 or 1, each with chance 1/2
@@ -29,7 +29,8 @@ class GeneratorSpec:
     """A kind of generator, its size and where its latents come from.
 
     latent: random numbers that a record is made from. law: how they are drawn.
-    width: filters of the last hidden map (dcgan, smooth_dcgan, datalens, upsampling); the other kinds have a fixed size.
+    width: filters of the last hidden map (dcgan, smooth_dcgan, datalens, upsampling) or numbers of the code (merf_coded); the
+        other kinds have a fixed size.
     fitted: how many fixed latents per class it was trained on; 0 if they were drawn afresh at every step.
     size: the longer side of the pictures that the network makes, which are then set up; 0: as large as they are.
     """
@@ -99,6 +100,10 @@ def _merf_normed(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return MerfGenerator(shape, classes, spec.latent, normed=True)
 
 
+def _merf_coded(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
+    return CodedGenerator(shape, classes, spec.latent, spec.width)
+
+
 def _datalens(spec: GeneratorSpec, shape: Shape, classes: int) -> nn.Module:
     return DataLensGenerator(shape, classes, spec.latent, spec.width)
 
@@ -112,6 +117,7 @@ _BUILDERS: dict[str, Callable[[GeneratorSpec, Shape, int], nn.Module]] = {
     "smooth_dcgan": _smooth_dcgan,
     "merf": _merf,
     "merf_normed": _merf_normed,
+    "merf_coded": _merf_coded,
     "datalens": _datalens,
     "upsampling": _upsampling,
     "gaussian": _gaussian,

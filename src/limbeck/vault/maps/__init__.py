@@ -11,9 +11,9 @@ from limbeck.vault.maps.hermite import Hermite
 from limbeck.vault.maps.label_cells import LabelCells
 from limbeck.vault.maps.labelled import Labelled
 from limbeck.vault.maps.moments import Identity, OneHot, SecondMoment
-from limbeck.vault.maps.network_gradient import NetworkGradient, ScoreGradient
+from limbeck.vault.maps.network_gradient import NetworkGradient, ReconstructionGradient, ScoreGradient
 from limbeck.vault.maps.random_features import RandomFeatures
-from limbeck.vault.maps.random_fourier import RandomFourier
+from limbeck.vault.maps.random_fourier import CodeFourier, RandomFourier
 from limbeck.vault.maps.residuals import FeatureResidual, Residual, ResidualFourier
 from limbeck.vault.maps.top_gradient import TopGradient
 from limbeck.vault.maps.transport import Transport
@@ -34,11 +34,14 @@ MAPS: dict[str, type[Map]] = {
     "transport": Transport,
     "labelled": Labelled,
     "label_cells": LabelCells,
+    "reconstruction_gradient": ReconstructionGradient,
+    "code_fourier": CodeFourier,
 }
 
 __all__ = [
     "MAPS",
     "Cells",
+    "CodeFourier",
     "Cut",
     "FeatureResidual",
     "Hermite",
@@ -50,6 +53,7 @@ __all__ = [
     "OneHot",
     "RandomFeatures",
     "RandomFourier",
+    "ReconstructionGradient",
     "Residual",
     "ResidualFourier",
     "ScoreGradient",

@@ -27,26 +27,29 @@ from limbeck.vault.maps.layer_gradients import Held, Part, layer_parts, only_kep
 # Factors are rounded; clipping to a hair less keeps the bound a true one.
 SAFE = 1 - 4e-6
 UNDERFLOW = 1e-15  # more than squares that are too small for single precision can add to a norm
+ENTROPY, SCORE, RECONSTRUCTION = LOSSES = ("cross-entropy", "score", "reconstruction")
 NUMBERS_AT_ONCE = 1_000_000  # of held gradients and of the largest map, so that both stay in the cache
 
 
 class ClippedGradients:
     """Sums of clipped per-record gradients of one network at given weights.
 
-    score: of -logit[y], in place of the cross-entropy
+    loss: of a record, by the network's outputs for it and its label (`LOSSES`)
     """
 
     def __init__(
-        self, network: Network, shape: tuple[int, ...], weights: Weights, device: torch.device, score: bool = False
+        self, network: Network, shape: tuple[int, ...], weights: Weights, device: torch.device, loss: str = ENTROPY
     ) -> None:
         require_no_mixing(network)
         _require_fit(network, weights)
+        if loss == RECONSTRUCTION and ConvNetPasses.fit(network):
+            raise BadInput("A convnet makes no record of its features; use an autoencoder.")
         self._network = network.to(device).requires_grad_(False)
         self._weights = {name: value.to(device) for name, value in weights.items()}
         self._passes = ConvNetPasses(network, shape, device) if ConvNetPasses.fit(network) else None
         if self._passes is None:
             self._network.load_state_dict(self._weights)
-        self._block, self._score = self.block_of(network, shape), score
+        self._block, self._kind = self.block_of(network, shape), loss
 
     @staticmethod
     def block_of(network: Network, shape: tuple[int, ...]) -> int:
@@ -111,7 +114,7 @@ class ClippedGradients:
 
     def _convnet_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
         assert self._passes is not None
-        trace = self._passes.trace(self._weights, x, y, score=self._score)
+        trace = self._passes.trace(self._weights, x, y, score=self._kind == SCORE)
         parts: dict[str, Part] = {}
         for index, layer in enumerate(trace.layers):
             name, weight = f"body.{index}", self._weights[f"body.{index}.conv.weight"]
@@ -123,8 +126,13 @@ class ClippedGradients:
         parts["head.bias"] = Held(trace.delta)
         return parts
 
-    def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
-        return -logits.gather(1, y[:, None]).sum() if self._score else F.cross_entropy(logits, y, reduction="sum")
+    def _loss(self, outputs: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """Guarantee: a sum over records of what each one's own outputs, numbers and label say, so that no gradient mixes two."""
+        if self._kind == SCORE:
+            return -outputs.gather(1, y[:, None]).sum()
+        if self._kind == RECONSTRUCTION:
+            return F.binary_cross_entropy_with_logits(outputs, (x.flatten(1) + 1) / 2, reduction="sum")
+        return F.cross_entropy(outputs, y, reduction="sum")
 
     def _hooked_parts(self, x: Tensor, y: Tensor) -> dict[str, Part]:
         layers = {name: module for name, module in self._network.named_modules() if _own_weights(module)}
@@ -140,7 +148,7 @@ class ClippedGradients:
         hooks = [module.register_forward_hook(keep(name)) for name, module in layers.items()]
         try:
             with torch.enable_grad():
-                loss = self._loss(self._network(x), y)
+                loss = self._loss(self._network(x), x, y)
                 flows = torch.autograd.grad(loss, [left for _, left in seen.values()])
         finally:
             for hook in hooks:

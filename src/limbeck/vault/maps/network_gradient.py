@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from limbeck.nets import Augmentation, NetSpec, build
 from limbeck.vault.maps.base import Map
 from limbeck.vault.maps.blocks import blocks
 from limbeck.vault.maps.bound import Bound
-from limbeck.vault.maps.clipped_gradients import ClippedGradients
+from limbeck.vault.maps.clipped_gradients import ENTROPY, RECONSTRUCTION, SCORE, ClippedGradients
 from limbeck.vault.maps.random_features import augmented_block, changed_by_each
 
 
@@ -37,7 +38,7 @@ class NetworkGradient(Map):
     augmentation: Augmentation | None = None
     seed: int = 0
 
-    of_score: ClassVar[bool] = False
+    loss: ClassVar[str] = ENTROPY
 
     def __post_init__(self) -> None:
         if self.clipping not in ("joint", "per_layer"):
@@ -50,7 +51,7 @@ class NetworkGradient(Map):
     def _engine(self, device: torch.device) -> ClippedGradients:
         if device not in self._engines:
             network = build(self.net, self.shape, self.classes, seed=0)
-            self._engines[device] = ClippedGradients(network, self.shape, self.weights, device, score=self.of_score)
+            self._engines[device] = ClippedGradients(network, self.shape, self.weights, device, self.loss)
         return self._engines[device]
 
     @property
@@ -115,7 +116,26 @@ class ScoreGradient(NetworkGradient):
     """
 
     kind: ClassVar[str] = "score_gradient"
-    of_score: ClassVar[bool] = True
+    loss: ClassVar[str] = SCORE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionGradient(NetworkGradient):
+    """The gradient of how badly an autoencoder makes the record of its code: the cross-entropy of its numbers, as shares of
+    [0, 1] (DP-MERF with an autoencoder). `classes` are the numbers of a record; its label counts for nothing.
+
+    Guarantee: that of `ClippedGradients`, whatever the loss: a record's part of the sum is its own gradient within the clip.
+    """
+
+    kind: ClassVar[str] = "reconstruction_gradient"
+    loss: ClassVar[str] = RECONSTRUCTION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.classes != math.prod(self.shape):
+            raise BadInput(
+                f"An autoencoder of records of {math.prod(self.shape)} numbers makes as many, got classes={self.classes}."
+            )
 
 
 @functools.cache

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import ClassVar
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.features.fourier import FourierSpec, fourier_features
 from limbeck.vault.maps.base import Map
 
@@ -35,3 +37,45 @@ class RandomFourier(Map):
         if x.device not in self._frequencies:
             self._frequencies[x.device] = self.spec.frequencies(x.device)
         return fourier_features(x, self._frequencies[x.device])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeFourier(Map):
+    """The same of a record's code, which a public network makes of it (DP-MERF with an autoencoder).
+
+    weights  of the network's body, as a method trained it on answers; spec.numbers is the size of the code
+
+    Guarantee: every row has norm 1 up to rounding, whatever the record and the network, and is made of its record alone.
+    """
+
+    kind: ClassVar[str] = "code_fourier"
+    chunk: ClassVar[int] = 256
+    net: NetSpec
+    shape: tuple[int, ...]
+    weights: dict[str, Tensor]
+    spec: FourierSpec
+
+    @functools.cached_property
+    def _embeddings(self) -> dict[torch.device, FrozenEmbedding]:
+        return {}
+
+    @functools.cached_property
+    def _frequencies(self) -> dict[torch.device, Tensor]:
+        return {}
+
+    def of_codes(self, codes: Tensor, y: Tensor) -> Tensor:
+        """The rows of records with these codes: what a method compares its own codes by."""
+        if codes.device not in self._frequencies:
+            self._frequencies[codes.device] = self.spec.frequencies(codes.device)
+        return fourier_features(codes, self._frequencies[codes.device])
+
+    def rows(self, x: Tensor, y: Tensor) -> Tensor:
+        if x.device not in self._embeddings:
+            self._embeddings[x.device] = FrozenEmbedding(self.net, self.shape, 0, device=x.device, weights=self.weights)
+        return self.of_codes(self._embeddings[x.device](x), y)
+
+    def parameters(self) -> dict[str, Any]:
+        hashes = {
+            name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() for name, value in self.weights.items()
+        }
+        return {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "spec": asdict(self.spec)}
