@@ -800,8 +800,8 @@ VAULT: tuple[Mutation, ...] = (
     ),
     pooling(
         "pooled-mixes",
-        "smaller: Tensor = F.adaptive_avg_pool2d(x, (size[0], size[1]))",
-        "smaller: Tensor = F.adaptive_avg_pool2d(x - x.mean(0), (size[0], size[1]))",
+        "averaged: Tensor = F.adaptive_avg_pool2d(x, (size[0], size[1]))",
+        "averaged: Tensor = F.adaptive_avg_pool2d(x - x.mean(0), (size[0], size[1]))",
         "pictures are averaged with each other",
         BOUND,
     ),
