@@ -80,9 +80,9 @@ KEPT = (
     ("elixir-cifar10-epsilon-1-cpu", "cifar10", 5000, 1.0, 50, 500),
     ("elixir-cifar10-epsilon-10-cpu", "cifar10", 5000, 10.0, 50, 1000),
     ("elixir-cifar10-epsilon-1-200-per-class-cpu", "cifar10", 5000, 1.0, 200, 500),
-    ("tables-mosaic-epsilon-0.2", "adult", 16_280, 0.2, 16_280, 0),
-    ("tables-mosaic-epsilon-1", "adult", 16_280, 1.0, 16_280, 0),
-    ("tables-mosaic-epsilon-10", "adult", 16_280, 10.0, 16_280, 0),
+    ("tables-mosaic-form-2-epsilon-0.2", "adult", 16_280, 0.2, 16_280, 0),
+    ("tables-mosaic-form-2-epsilon-1", "adult", 16_280, 1.0, 16_280, 0),
+    ("tables-mosaic-form-2-epsilon-10", "adult", 16_280, 10.0, 16_280, 0),
 )
 NUMBERS, WHOLE = (
     {"digits": 64, "mnist": 784, "fashion-mnist": 784, "cifar10": 3072, "adult": 108},

@@ -150,6 +150,14 @@ def _changed(value: Any) -> Any:
 OTHER_WORDS = {"form": ("vector", "length"), "keep": ("norm", "dimension"), "clipping": ("joint", "per_layer")}
 
 
+# What says the same as another parameter of that map, and cannot be changed alone.
+TIED = {
+    "expected labels by cell": {"classes"},
+    "surely expected labels by cell": {"classes"},
+    "gradient of a reconstruction": {"classes", "shape"},
+}
+
+
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_the_digest_of_a_map_covers_every_parameter(name: str) -> None:
     """A stored answer is given again for the same map only: whatever is changed, the digest is another one."""
@@ -164,7 +172,11 @@ def test_the_digest_of_a_map_covers_every_parameter(name: str) -> None:
             changed = tuple(float(number) for number in range(1, len(mapping.tuples) + 1))
         else:
             changed = _changed(value)
-        other = dataclasses.replace(mapping, **{field.name: changed})
+        try:
+            other = dataclasses.replace(mapping, **{field.name: changed})
+        except BadInput:
+            assert field.name in TIED[name]
+            continue
         assert other.digest() != mapping.digest(), field.name
     assert dataclasses.replace(mapping).digest() == mapping.digest()
 
