@@ -14,7 +14,7 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.vault.choices.scores import ONE, Counts, Scores
-from limbeck.vault.maps.cells import hash_of
+from limbeck.vault.maps.base import digest_of
 
 MOST_ESTIMATED = 2.0**40  # records in all estimates together; whole numbers of 64 bits hold them with their fractions
 
@@ -72,5 +72,5 @@ class MarginalErrors(Scores):
         return whole
 
     def parameters(self) -> dict[str, Any]:
-        tensors = {name: hash_of(getattr(self, name)) for name in ("estimates", "weights", "penalties")}
+        tensors = {name: digest_of(getattr(self, name).double()) for name in ("estimates", "weights", "penalties")}
         return {"cells": self.cells.parameters(), **tensors}

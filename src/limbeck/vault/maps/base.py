@@ -88,6 +88,11 @@ class Map:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+def digest_of(tensor: Tensor) -> str:
+    """Of its bits, for `parameters`; the same wherever it lies, and in whatever order it is held."""
+    return hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
+
+
 def in_blocks(rows: Rows, x: Tensor, y: Tensor, bound: Bound, block: int) -> Tensor:
     """(records, dimension) in double precision: every row of x, block by block, within the bound.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.base import Map, digest_of
 from limbeck.vault.maps.bound import SAFE, Bound
 
 MOST_CELLS = 1 << 24
@@ -56,6 +55,11 @@ class Cut:
     @property
     def end(self) -> int:
         return self.start + self.numbers + self.missing
+
+    def parameters(self) -> tuple[Any, ...]:
+        """For a map's digest; without groups as it was before there were any."""
+        grouped = (self.groups,) if self.groups else ()
+        return (self.start, self.numbers, digest_of(self.edges.double()), self.missing, *grouped)
 
     def of(self, x: Tensor) -> Tensor:
         """The cell of each record. A function of the record alone, which every record has (rule 8)."""
@@ -179,11 +183,8 @@ class Cells(Map):
         return torch.cat(sums)
 
     def parameters(self) -> dict[str, Any]:
-        # Without groups, weights and classes as it always was: a stored answer is found by its digest.
-        cuts = [
-            (cut.start, cut.numbers, hash_of(cut.edges), cut.missing, *([cut.groups] if cut.groups else []))
-            for cut in self.cuts
-        ]
+        # Without weights and classes as it always was: a stored answer is found by its digest.
+        cuts = [cut.parameters() for cut in self.cuts]
         later = {name: value for name in ("weights", "classes") if (value := getattr(self, name))}
         return {"cuts": cuts, "tuples": self.tuples, **later}
 
@@ -193,7 +194,3 @@ def _within(bound: Bound, added: float) -> float:
         return added
     most = min(bound.clip, 1.0) * SAFE * added
     return math.floor(most / bound.step) if bound.step else most
-
-
-def hash_of(edges: Tensor) -> str:
-    return hashlib.sha256(edges.double().cpu().contiguous().numpy().tobytes()).hexdigest()

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.vault.maps.base import Map, in_blocks
+from limbeck.vault.maps.base import Map, digest_of, in_blocks
 from limbeck.vault.maps.bound import Bound, clip_rows
-from limbeck.vault.maps.cells import MOST_CELLS, Cut, hash_of
+from limbeck.vault.maps.cells import MOST_CELLS, Cut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,5 +105,5 @@ class LabelCells(Map):
         return total.index_add_(0, places, beside).view(count, self.width)
 
     def parameters(self) -> dict[str, Any]:
-        cuts = [(cut.start, cut.numbers, hash_of(cut.edges), cut.missing, cut.groups) for cut in self.cuts]
-        return {"cuts": cuts, "classes": self.classes, "terms": None if self.terms is None else hash_of(self.terms)}
+        cuts = [cut.parameters() for cut in self.cuts]
+        return {"cuts": cuts, "classes": self.classes, "terms": None if self.terms is None else digest_of(self.terms)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from limbeck.errors import BadInput
 from limbeck.nets import Augmentation, NetSpec, build
-from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.base import Map, digest_of
 from limbeck.vault.maps.blocks import blocks
 from limbeck.vault.maps.bound import Bound
 from limbeck.vault.maps.clipped_gradients import ENTROPY, RECONSTRUCTION, SCORE, ClippedGradients
@@ -101,9 +100,7 @@ class NetworkGradient(Map):
         return self._engine(x.device).clipped_sum(self.augmented(x, y), y, Bound(clip)).float()
 
     def parameters(self) -> dict[str, Any]:
-        hashes = {
-            name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() for name, value in self.weights.items()
-        }
+        hashes = {name: digest_of(value) for name, value in self.weights.items()}
         plain = {"net": self.net.to_dict(), "shape": self.shape, "classes": self.classes, "weights": hashes}
         return plain | {"clipping": self.clipping, "augmentation": self.augmentation, "seed": self.seed}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.features.fourier import FourierSpec, fourier_features
-from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.base import Map, digest_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +59,12 @@ class CodeFourier(Map):
         return {}
 
     @functools.cached_property
-    def _frequencies(self) -> dict[torch.device, Tensor]:
-        return {}
+    def _of_codes(self) -> RandomFourier:
+        return RandomFourier(spec=self.spec)
 
     def of_codes(self, codes: Tensor, y: Tensor) -> Tensor:
         """The rows of records with these codes: what a method compares its own codes by."""
-        if codes.device not in self._frequencies:
-            self._frequencies[codes.device] = self.spec.frequencies(codes.device)
-        return fourier_features(codes, self._frequencies[codes.device])
+        return self._of_codes.rows(codes, y)
 
     def rows(self, x: Tensor, y: Tensor) -> Tensor:
         if x.device not in self._embeddings:
@@ -75,7 +72,5 @@ class CodeFourier(Map):
         return self.of_codes(self._embeddings[x.device](x), y)
 
     def parameters(self) -> dict[str, Any]:
-        hashes = {
-            name: hashlib.sha256(value.cpu().numpy().tobytes()).hexdigest() for name, value in self.weights.items()
-        }
+        hashes = {name: digest_of(value) for name, value in self.weights.items()}
         return {"net": self.net.to_dict(), "shape": self.shape, "weights": hashes, "spec": asdict(self.spec)}

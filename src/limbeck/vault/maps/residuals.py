@@ -7,7 +7,6 @@ subtracts a public centre first, and is scaled by a public bound, spends the who
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ from limbeck.nets import FrozenEmbedding, NetSpec
 from limbeck.nets.features.embedding import records_at_once
 from limbeck.nets.features.pooled import pooled
 from limbeck.nets.training.warp import warp
-from limbeck.vault.maps.base import Map, in_blocks, outer_sums
+from limbeck.vault.maps.base import Map, digest_of, in_blocks, outer_sums
 from limbeck.vault.maps.blocks import TILE, block_size
 from limbeck.vault.maps.bound import Bound, clip_rows
 
@@ -187,4 +186,4 @@ def _require_tables(**tensors: Tensor) -> None:
 
 
 def _hash(tensor: Tensor | None) -> str | None:
-    return None if tensor is None else hashlib.sha256(tensor.cpu().contiguous().numpy().tobytes()).hexdigest()
+    return None if tensor is None else digest_of(tensor)

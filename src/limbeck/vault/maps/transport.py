@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from limbeck.errors import BadInput
-from limbeck.vault.maps.base import Map
+from limbeck.vault.maps.base import Map, digest_of
 from limbeck.vault.maps.blocks import block_size
 
 NUMBERS_AT_ONCE = 1 << 22
@@ -63,8 +62,5 @@ class Transport(Map):
         return torch.cat([self.weight * shares, (shares[:, :, None] * moves).flatten(1)], dim=1)
 
     def parameters(self) -> dict[str, Any]:
-        hashes = {
-            name: hashlib.sha256(value.cpu().contiguous().numpy().tobytes()).hexdigest()
-            for name, value in (("points", self.points), ("potentials", self.potentials))
-        }
+        hashes = {"points": digest_of(self.points), "potentials": digest_of(self.potentials)}
         return hashes | {"shape": tuple(self.points.shape), "blur": self.blur, "weight": self.weight}
